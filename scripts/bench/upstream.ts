@@ -89,9 +89,13 @@ function paced(next: () => boolean, paceMs: number): void {
   }, paceMs);
 }
 
-/** Each chunk some milliseconds after the one before it: two never come together, however late a timer is. */
-function apart(next: () => boolean, gapMs: number): void {
-  if (next()) setTimeout(() => apart(next, gapMs), gapMs);
+/** Sends the next chunk of the one stream that waits to be told. */
+let sendNext: () => void = () => {};
+
+/** The first chunk now, each further one when `/next` is asked for. */
+function told(next: () => boolean): void {
+  sendNext = () => void next();
+  sendNext();
 }
 
 /** Chunks as fast as they are taken, for as long as someone does. */
@@ -106,14 +110,19 @@ function endless(response: ServerResponse): void {
 
 function serveKind(kind: string | undefined, response: ServerResponse): void {
   const [, pace] = /^every (\d+) ms$/.exec(kind ?? '') ?? [];
-  const [, chunks, gap] = /^(\d+) chunks, (\d+) ms apart$/.exec(kind ?? '') ?? [];
+  const [, chunks] = /^(\d+) chunks, when told$/.exec(kind ?? '') ?? [];
   if (kind === undefined) answer(response);
-  else if (chunks !== undefined) stream(response, (next) => apart(next, Number(gap)), Number(chunks));
+  else if (chunks !== undefined) stream(response, told, Number(chunks));
   else if (kind === 'endless') endless(response);
   else stream(response, pace === undefined ? burst : (next) => paced(next, Number(pace)));
 }
 
 const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  if (request.url === '/next') {
+    sendNext();
+    response.end();
+    return;
+  }
   const body: Buffer[] = [];
   request.on('data', (chunk: Buffer) => body.push(chunk));
   request.on('end', () => serveKind(/"user":"([^"]*)"/.exec(Buffer.concat(body).toString('latin1'))?.[1], response));

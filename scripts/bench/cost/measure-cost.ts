@@ -11,13 +11,13 @@ import { type ProbedGateway, startProbedGateway } from './probed-gateway.ts';
 import {
   type ByExchange,
   type ExchangeName,
-  type Exchanges,
   forEach,
   inTurn,
   LONG_CHUNKS,
+  type RunExchanges,
+  runsOf,
   type Scenario,
   SHORT_CHUNKS,
-  startExchanges,
 } from './scenarios.ts';
 import { canTrace, countSystemCalls } from './system-calls.ts';
 
@@ -38,16 +38,16 @@ export interface CostOptions {
   readonly progress: Progress;
 }
 
-/** How many exchanges: whole ones, and streams, each of which lasts as long as two hundred. */
+/** How many exchanges: whole ones, and streams, of which a long one lasts as long as fifty. */
 interface Amount {
   readonly whole: number;
   readonly streams: number;
 }
 
-const WARM_UP: Amount = { whole: 3000, streams: 16 };
+const WARM_UP: Amount = { whole: 3000, streams: 60 };
 const ROUNDS = 7;
-const ROUND: Amount = { whole: 200, streams: 4 };
-const PROFILED: Amount = { whole: 2000, streams: 16 };
+const ROUND: Amount = { whole: 200, streams: 8 };
+const PROFILED: Amount = { whole: 2000, streams: 40 };
 const COUNTED: Amount = { whole: 200, streams: 4 };
 const TRACED: Amount = { whole: 50, streams: 2 };
 const EMULATED_ROUNDS = 3;
@@ -55,7 +55,7 @@ const EMULATED_ROUNDS = 3;
 /** A gateway, and ways to call it. */
 interface Bench {
   readonly gateway: ProbedGateway;
-  readonly exchanges: ByExchange<Exchanges>;
+  readonly runs: ByExchange<RunExchanges>;
   readonly progress: Progress;
 }
 
@@ -65,13 +65,13 @@ interface Work {
   run(): Promise<void>;
 }
 
-function work({ exchanges, progress }: Bench, what: string, name: ExchangeName, { whole, streams }: Amount): Work {
+function work({ runs, progress }: Bench, what: string, name: ExchangeName, { whole, streams }: Amount): Work {
   const count = name.endsWith('stream') ? streams : whole;
   return {
     count,
     run() {
       progress.say(`cost: ${what}, ${name}`);
-      return exchanges[name].run(count);
+      return runs[name](count);
     },
   };
 }
@@ -119,14 +119,9 @@ async function startBench(folder: string, upstream: Target, progress: Progress, 
   progress.say('cost: starting the gateway');
   mkdirSync(folder);
   const gateway = await startProbedGateway(folder, upstream, under);
-  const bench: Bench = { gateway, exchanges: await startExchanges(gateway, under.length > 0), progress };
+  const bench: Bench = { gateway, runs: await runsOf(gateway, upstream), progress };
   await inTurn((name) => work(bench, 'warming up', name, WARM_UP).run());
   return bench;
-}
-
-function stop({ exchanges, gateway }: Bench): void {
-  forEach((name) => exchanges[name].close());
-  gateway.child.kill('SIGTERM');
 }
 
 /** A chunk costs what a longer stream costs more. */
@@ -157,6 +152,17 @@ export async function measureCost({
   const parts: ByExchange<CostBySteps>[] = [];
   let functions: CostFigures['functions'] = [];
 
+  // Always in the same order after the same number of calls: what V8 has optimized by then shows in the bytes.
+  for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
+  if (canTrace()) {
+    const ports = { gateway: gateway.target.port, upstream: upstream.port };
+    const traced = inTurn(async (name) => {
+      const { count, run } = work(bench, 'system calls', name, TRACED);
+      const cost = await countSystemCalls(gateway.target.pid, ports, path.join(own, 'strace'), run);
+      return scaled(cost, 1 / count);
+    });
+    parts.push(await traced);
+  }
   if (!onlyBounded) {
     const cpuUs = await medians(bench, ROUNDS, async (run) => {
       const before = await gateway.used();
@@ -169,19 +175,9 @@ export async function measureCost({
     const scale = cpuUs['plain call'] / samplesIn(plain);
     functions = (plain.functions ?? []).map(([name, samples]) => [name, samples * scale]);
   }
-  for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
-  if (canTrace()) {
-    const ports = { gateway: gateway.target.port, upstream: upstream.port };
-    const traced = inTurn(async (name) => {
-      const { count, run } = work(bench, 'system calls', name, TRACED);
-      const cost = await countSystemCalls(gateway.target.pid, ports, path.join(own, 'strace'), run);
-      return scaled(cost, 1 / count);
-    });
-    parts.push(await traced);
-  }
   if (counter !== undefined) {
     const isEmulated = counter.under.length > 0;
-    if (isEmulated) stop(bench);
+    if (isEmulated) gateway.child.kill('SIGTERM');
     const other = isEmulated ? await startBench(path.join(own, 'counted'), upstream, progress, counter.under) : bench;
     const { pid } = other.gateway.target;
     const instructions = await medians(other, isEmulated ? EMULATED_ROUNDS : ROUNDS, (run) => counter.count(pid, run));
@@ -193,8 +189,7 @@ export async function measureCost({
         profiles,
       ),
     );
-    stop(other);
-  } else stop(bench);
+  }
   return {
     node: process.versions.node,
     counter: counter === undefined ? null : counter.name,

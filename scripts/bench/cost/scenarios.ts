@@ -1,6 +1,8 @@
+import { connect } from 'node:net';
 import { Connection } from '../connection.ts';
 import type { Gateway } from '../gateway.ts';
 import { addCappedKey, addDeniedKey } from '../gateway-rules.ts';
+import type { Target } from '../target.ts';
 import { type Kind, rawRequests } from '../workload.ts';
 
 /** What a call's cost is told for. A chunk's is what a stream of more chunks costs more. */
@@ -8,17 +10,13 @@ export const SCENARIOS = ['plain call', 'capped key', 'cache hit', 'denial', 'st
 
 export type Scenario = (typeof SCENARIOS)[number];
 
-/** Exchanges of one sort, one after the other over one connection. */
-export interface Exchanges {
-  run(count: number): Promise<void>;
-  close(): void;
-}
+/** Runs so many exchanges of one sort, one after the other over a connection of their own. */
+export type RunExchanges = (count: number) => Promise<void>;
 
 export const LONG_CHUNKS = 68;
 export const SHORT_CHUNKS = 4;
-/** Long enough for a chunk to be passed on before the next one comes. */
-const GAP_MS = 2;
-const EMULATED_GAP_MS = 15;
+/** Ends each event of a stream on the wire. */
+const EVENT_END = '\n\n\r\n';
 
 export type ExchangeName = Exclude<Scenario, 'stream chunk'> | 'long stream' | 'short stream';
 
@@ -44,32 +42,43 @@ export const inTurn = async <T>(make: (name: ExchangeName) => Promise<T>): Promi
   'short stream': await make('short stream'),
 });
 
-function exchanges(gateway: Gateway, apiKey: string, kind: Kind, status: number, equalBodies = false): Exchanges {
-  const target = { ...gateway.target, equalBodies };
-  const next = rawRequests(target, apiKey, kind);
-  const connection = new Connection(target.port);
-  return {
-    async run(count) {
+interface Sort {
+  readonly apiKey: string;
+  readonly status?: number;
+  readonly kind?: Kind;
+  readonly equalBodies?: boolean;
+}
+
+/** Exchanges that all end with the wanted status. A stream's next chunk leaves the upstream when the one before it has arrived here. */
+function runs(gateway: Gateway, upstream: Target, sort: Sort): RunExchanges {
+  const { apiKey, status = 200, kind = 'whole', equalBodies = false } = sort;
+  const next = rawRequests({ ...gateway.target, equalBodies }, apiKey, kind);
+  return async (count) => {
+    const control = connect(upstream.port, '127.0.0.1').setNoDelay().resume();
+    const connection = new Connection(gateway.target.port, (tail) => {
+      if (tail.endsWith(EVENT_END)) control.write('GET /next HTTP/1.1\r\nhost: upstream\r\n\r\n');
+    });
+    try {
       for (let done = 0; done < count; done += 1) {
         const exchange = await connection.exchange(next());
         if (exchange.status !== status) throw new Error(`the gateway answered ${exchange.status}, not ${status}`);
       }
-    },
-    close: () => connection.close(),
+    } finally {
+      connection.close();
+      control.destroy();
+    }
   };
 }
 
-/** @param isEmulated the gateway is twenty times as slow as it would be */
-export async function startExchanges(gateway: Gateway, isEmulated: boolean): Promise<ByExchange<Exchanges>> {
+export async function runsOf(gateway: Gateway, upstream: Target): Promise<ByExchange<RunExchanges>> {
   const { apiKey, managementUrl, masterKey } = gateway;
-  const gap = isEmulated ? EMULATED_GAP_MS : GAP_MS;
-  const stream = (chunks: number): Exchanges => exchanges(gateway, apiKey, `${chunks} chunks, ${gap} ms apart`, 200);
+  const [capped, denied] = [await addCappedKey(managementUrl, masterKey), await addDeniedKey(managementUrl, masterKey)];
   return {
-    'plain call': exchanges(gateway, apiKey, 'whole', 200),
-    'capped key': exchanges(gateway, await addCappedKey(managementUrl, masterKey), 'whole', 200),
-    'cache hit': exchanges(gateway, apiKey, 'whole', 200, true),
-    denial: exchanges(gateway, await addDeniedKey(managementUrl, masterKey), 'whole', 403),
-    'long stream': stream(LONG_CHUNKS),
-    'short stream': stream(SHORT_CHUNKS),
+    'plain call': runs(gateway, upstream, { apiKey }),
+    'capped key': runs(gateway, upstream, { apiKey: capped }),
+    'cache hit': runs(gateway, upstream, { apiKey, equalBodies: true }),
+    denial: runs(gateway, upstream, { apiKey: denied, status: 403 }),
+    'long stream': runs(gateway, upstream, { apiKey, kind: `${LONG_CHUNKS} chunks, when told` }),
+    'short stream': runs(gateway, upstream, { apiKey, kind: `${SHORT_CHUNKS} chunks, when told` }),
   };
 }

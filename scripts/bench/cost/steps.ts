@@ -79,6 +79,7 @@ export const OURS: readonly Place[] = [
   ['receive', '/src/core/chat/open-stream.ts'],
   ['receive', '/src/providers/'],
   ['answer', '/src/http/answer/'],
+  ['answer', '/src/http/connection/send-queue.ts'],
   ['answer', '/src/core/call/'],
   ['answer', '/src/core/chat/chat-answer.ts'],
   ['answer', '/src/core/chat/stream-chat.ts'],
