@@ -89,11 +89,11 @@ function paced(next: () => boolean, paceMs: number): void {
   }, paceMs);
 }
 
-/** Sends the next chunk of the one stream that waits to be told. */
+/** Sends the next chunk of the one stream that waits for the client to ask. */
 let sendNext: () => void = () => {};
 
 /** The first chunk now, each further one when `/next` is asked for. */
-function told(next: () => boolean): void {
+function oneByOne(next: () => boolean): void {
   sendNext = () => void next();
   sendNext();
 }
@@ -110,9 +110,9 @@ function endless(response: ServerResponse): void {
 
 function serveKind(kind: string | undefined, response: ServerResponse): void {
   const [, pace] = /^every (\d+) ms$/.exec(kind ?? '') ?? [];
-  const [, chunks] = /^(\d+) chunks, when told$/.exec(kind ?? '') ?? [];
+  const [, chunks] = /^(\d+) chunks, one by one$/.exec(kind ?? '') ?? [];
   if (kind === undefined) answer(response);
-  else if (chunks !== undefined) stream(response, told, Number(chunks));
+  else if (chunks !== undefined) stream(response, oneByOne, Number(chunks));
   else if (kind === 'endless') endless(response);
   else stream(response, pace === undefined ? burst : (next) => paced(next, Number(pace)));
 }

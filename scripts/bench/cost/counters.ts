@@ -28,7 +28,7 @@ function hasHardwareCounters(): boolean {
   return status === 0 && /^\d+,/m.test(stderr);
 }
 
-/** Is told when to count over one pipe, says over another that it does, and says how many it were when it ends. */
+/** Commands go to perf over one pipe, its acknowledgements come over another; it writes what it counted when it ends. */
 async function countByPerf(pid: number, work: () => Promise<void>): Promise<number> {
   const args = ['stat', '-x', ',', '-e', EVENT, '-p', String(pid), '-D', '-1', '--control', 'fd:3,4'];
   const perf = startChild('perf', args, { stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] });

@@ -5,7 +5,7 @@ const DEPTH = 60;
 const framesOf = (_: Error, sites: NodeJS.CallSite[]): Frame[] =>
   sites.map((site) => ({ name: site.getFunctionName() ?? '', url: site.getFileName() ?? '' }));
 
-/** The step that runs now, by the stack of whoever asks, asynchronous callers included. */
+/** The step that runs now, by the stack of the caller, asynchronous callers included. */
 export function currentStep(): Step {
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.prepareStackTrace = framesOf;

@@ -20,7 +20,8 @@ function labelOf([own, ...callers]: readonly Frame[]): string {
   if (own === undefined) return '';
   if (own.url !== '') return `${own.name || '(anonymous)'} ${file(own.url)}`;
   const caller = callers.find(({ url }) => url !== '');
-  return caller === undefined ? own.name : `${own.name || '(native)'} < ${caller.name} ${file(caller.url)}`;
+  if (caller === undefined) return own.name;
+  return `${own.name || '(native)'} < ${caller.name || '(anonymous)'} ${file(caller.url)}`;
 }
 
 /** Where the main thread is, every so many microseconds; that it waits is no cost. */

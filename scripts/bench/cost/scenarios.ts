@@ -5,7 +5,7 @@ import { addCappedKey, addDeniedKey } from '../gateway-rules.ts';
 import type { Target } from '../target.ts';
 import { type Kind, rawRequests } from '../workload.ts';
 
-/** What a call's cost is told for. A chunk's is what a stream of more chunks costs more. */
+/** Whose cost is measured. A chunk's is what a stream of more chunks costs more. */
 export const SCENARIOS = ['plain call', 'capped key', 'cache hit', 'denial', 'stream chunk'] as const;
 
 export type Scenario = (typeof SCENARIOS)[number];
@@ -78,7 +78,7 @@ export async function runsOf(gateway: Gateway, upstream: Target): Promise<ByExch
     'capped key': runs(gateway, upstream, { apiKey: capped }),
     'cache hit': runs(gateway, upstream, { apiKey, equalBodies: true }),
     denial: runs(gateway, upstream, { apiKey: denied, status: 403 }),
-    'long stream': runs(gateway, upstream, { apiKey, kind: `${LONG_CHUNKS} chunks, when told` }),
-    'short stream': runs(gateway, upstream, { apiKey, kind: `${SHORT_CHUNKS} chunks, when told` }),
+    'long stream': runs(gateway, upstream, { apiKey, kind: `${LONG_CHUNKS} chunks, one by one` }),
+    'short stream': runs(gateway, upstream, { apiKey, kind: `${SHORT_CHUNKS} chunks, one by one` }),
   };
 }

@@ -1,4 +1,4 @@
-/** What a call's cost is told by: the steps of its journey (README.md), and what serves all of them. */
+/** What a call's cost is divided into: the steps of its journey (README.md), and what serves all of them. */
 export const STEPS = [
   'http',
   'authenticate',
