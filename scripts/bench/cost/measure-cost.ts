@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Progress } from '../progress.ts';
@@ -124,6 +125,12 @@ async function startBench(folder: string, upstream: Target, progress: Progress, 
   return bench;
 }
 
+async function ended({ child }: ProbedGateway): Promise<void> {
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exit;
+}
+
 /** A chunk costs what a longer stream costs more. */
 const byScenario = (costs: ByExchange<CostBySteps>): Record<Scenario, CostBySteps> => ({
   'plain call': costs['plain call'],
@@ -177,7 +184,7 @@ export async function measureCost({
   }
   if (counter !== undefined) {
     const isEmulated = counter.under.length > 0;
-    if (isEmulated) gateway.child.kill('SIGTERM');
+    if (isEmulated) await ended(gateway);
     const other = isEmulated ? await startBench(path.join(own, 'counted'), upstream, progress, counter.under) : bench;
     const { pid } = other.gateway.target;
     const instructions = await medians(other, isEmulated ? EMULATED_ROUNDS : ROUNDS, (run) => counter.count(pid, run));

@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import { cpSync, existsSync } from 'node:fs';
 import path from 'node:path';
+import { cliCommand } from '../../runtime.js';
 import { type Gateway, type Runner, startGateway } from '../gateway.ts';
 import type { Target } from '../target.ts';
 import type { PassName, PassResult, ProbeRequest, Used } from './probe-answers.ts';
@@ -31,6 +33,14 @@ function ask(child: ChildProcess, request: ProbeRequest): Promise<unknown> {
   });
 }
 
+/** An emulated Node needs the cache to start in time, and what it compiles itself is of no use to others. */
+function copiedCache(folder: string): string {
+  const copy = path.join(folder, 'compiled');
+  if (existsSync(cliCommand.env.NODE_COMPILE_CACHE))
+    cpSync(cliCommand.env.NODE_COMPILE_CACHE, copy, { recursive: true });
+  return copy;
+}
+
 /** @param under an emulator's command that runs Node, or nothing */
 export async function startProbedGateway(
   folder: string,
@@ -38,8 +48,7 @@ export async function startProbedGateway(
   under: readonly string[] = [],
 ): Promise<ProbedGateway> {
   const runner: Runner = { under, nodeArgs: ['--import', PROBE], hasChannel: true };
-  // What an emulated Node compiles is of no use to others, which would find it in their cache.
-  const variables = under.length === 0 ? {} : { NODE_DISABLE_COMPILE_CACHE: '1' };
+  const variables = under.length === 0 ? {} : { NODE_COMPILE_CACHE: copiedCache(folder) };
   const gateway = await startGateway(folder, upstream, { runner, variables });
   const { child } = gateway;
   return {
