@@ -5,7 +5,7 @@ import type { Progress } from '../progress.ts';
 import { startUpstream } from '../servers.ts';
 import { median } from '../statistics.ts';
 import type { Target } from '../target.ts';
-import { type CounterName, findCounter } from './counters.ts';
+import { type CounterName, findCounter, type InstructionCounter } from './counters.ts';
 import { add, type CostBySteps, eachFigure, type Figure, scaled, sum, total } from './figures.ts';
 import type { PassName, PassResult } from './probe-answers.ts';
 import { type ProbedGateway, startProbedGateway } from './probed-gateway.ts';
@@ -45,17 +45,40 @@ interface Amount {
   readonly streams: number;
 }
 
-const WARM_UP: Amount = { whole: 3000, streams: 60 };
-const ROUNDS = 7;
-const ROUND: Amount = { whole: 200, streams: 8 };
-const PROFILED: Amount = { whole: 2000, streams: 40 };
+/** How much is done on a gateway. */
+interface Plan {
+  readonly warmUp: Amount;
+  readonly rounds: number;
+  readonly round: Amount;
+  readonly profile: Amount;
+  readonly profiler: 'cpu' | 'emulated cpu';
+}
+
+const NATIVE: Plan = {
+  warmUp: { whole: 3000, streams: 60 },
+  rounds: 7,
+  round: { whole: 200, streams: 8 },
+  profile: { whole: 2000, streams: 40 },
+  profiler: 'cpu',
+};
+
+/** An emulator is slow: as little as gives the same figures within some percent. */
+const EMULATED: Plan = {
+  warmUp: { whole: 1000, streams: 20 },
+  rounds: 3,
+  round: { whole: 100, streams: 4 },
+  profile: { whole: 200, streams: 4 },
+  profiler: 'emulated cpu',
+};
+
 const COUNTED: Amount = { whole: 200, streams: 4 };
 const TRACED: Amount = { whole: 50, streams: 2 };
-const EMULATED_ROUNDS = 3;
 
 /** A gateway, and ways to call it. */
 interface Bench {
   readonly gateway: ProbedGateway;
+  readonly upstream: Target;
+  readonly plan: Plan;
   readonly runs: ByExchange<RunExchanges>;
   readonly progress: Progress;
 }
@@ -80,18 +103,18 @@ function work({ runs, progress }: Bench, what: string, name: ExchangeName, { who
 /** The medians of rounds in which the exchanges take turns, so that what else the machine does falls on all of them. */
 async function medians(
   bench: Bench,
-  rounds: number,
   measure: (run: () => Promise<void>) => Promise<number>,
 ): Promise<ByExchange<number>> {
+  const { rounds, round } = bench.plan;
   const figures: ByExchange<number>[] = [];
-  for (let round = 1; round <= rounds; round += 1) {
+  for (let number = 1; number <= rounds; number += 1) {
     const one = await inTurn(async (name) => {
-      const { count, run } = work(bench, `round ${round} of ${rounds}`, name, ROUND);
+      const { count, run } = work(bench, `round ${number} of ${rounds}`, name, round);
       return (await measure(run)) / count;
     });
     figures.push(one);
   }
-  return forEach((name) => median(figures.map((round) => round[name])));
+  return forEach((name) => median(figures.map((each) => each[name])));
 }
 
 /** Figures of one exchange, as a pass of the probe counts them. */
@@ -102,8 +125,8 @@ const counted = (bench: Bench, pass: PassName): Promise<ByExchange<CostBySteps>>
     return scaled(cost, 1 / count);
   });
 
-const profiled = (bench: Bench, pass: 'cpu' | 'emulated cpu', amount: Amount): Promise<ByExchange<PassResult>> =>
-  inTurn((name) => bench.gateway.counted(pass, work(bench, 'profile', name, amount).run));
+const profiled = (bench: Bench): Promise<ByExchange<PassResult>> =>
+  inTurn((name) => bench.gateway.counted(bench.plan.profiler, work(bench, 'profile', name, bench.plan.profile).run));
 
 const samplesIn = ({ cost }: PassResult): number => total(cost, 'cpuUs') ?? 1;
 
@@ -120,9 +143,45 @@ async function startBench(folder: string, upstream: Target, progress: Progress, 
   progress.say('cost: starting the gateway');
   mkdirSync(folder);
   const gateway = await startProbedGateway(folder, upstream, under);
-  const bench: Bench = { gateway, runs: await runsOf(gateway, upstream), progress };
-  await inTurn((name) => work(bench, 'warming up', name, WARM_UP).run());
+  const plan = under.length === 0 ? NATIVE : EMULATED;
+  const bench: Bench = { gateway, upstream, plan, runs: await runsOf(gateway, upstream), progress };
+  await inTurn((name) => work(bench, 'warming up', name, plan.warmUp).run());
   return bench;
+}
+
+/** What the budget bounds, however busy the machine is. */
+async function boundedCosts(bench: Bench, folder: string): Promise<ByExchange<CostBySteps>[]> {
+  const { gateway, upstream } = bench;
+  const parts: ByExchange<CostBySteps>[] = [];
+  for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
+  if (!canTrace()) return parts;
+  const ports = { gateway: gateway.target.port, upstream: upstream.port };
+  const traced = await inTurn(async (name) => {
+    const { count, run } = work(bench, 'system calls', name, TRACED);
+    const cost = await countSystemCalls(gateway.target.pid, ports, path.join(folder, 'strace'), run);
+    return scaled(cost, 1 / count);
+  });
+  return [...parts, traced];
+}
+
+/** CPU time by step, and the functions of a plain call. */
+async function cpuCosts(bench: Bench) {
+  const { gateway } = bench;
+  const cpuUs = await medians(bench, async (run) => {
+    const before = await gateway.used();
+    await run();
+    return (await gateway.used()).cpuUs - before.cpuUs;
+  });
+  const profiles = await profiled(bench);
+  const plain = profiles['plain call'];
+  const scale = cpuUs['plain call'] / samplesIn(plain);
+  const functions = (plain.functions ?? []).map(([name, samples]) => [name, samples * scale] as const);
+  return { costs: sharedOut('cpuUs', cpuUs, profiles), functions };
+}
+
+async function instructionCosts(bench: Bench, counter: InstructionCounter): Promise<ByExchange<CostBySteps>> {
+  const thousands = await medians(bench, async (run) => (await counter.count(bench.gateway.target.pid, run)) / 1000);
+  return sharedOut('instructions', thousands, await profiled(bench));
 }
 
 async function ended({ child }: ProbedGateway): Promise<void> {
@@ -155,52 +214,20 @@ export async function measureCost({
   const counter = findCounter(wanted, own);
   const upstream = await startUpstream();
   const bench = await startBench(path.join(own, 'native'), upstream, progress);
-  const { gateway } = bench;
-  const parts: ByExchange<CostBySteps>[] = [];
-  let functions: CostFigures['functions'] = [];
-
-  // Always in the same order after the same number of calls: what V8 has optimized by then shows in the bytes.
-  for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
-  if (canTrace()) {
-    const ports = { gateway: gateway.target.port, upstream: upstream.port };
-    const traced = inTurn(async (name) => {
-      const { count, run } = work(bench, 'system calls', name, TRACED);
-      const cost = await countSystemCalls(gateway.target.pid, ports, path.join(own, 'strace'), run);
-      return scaled(cost, 1 / count);
-    });
-    parts.push(await traced);
-  }
-  if (!onlyBounded) {
-    const cpuUs = await medians(bench, ROUNDS, async (run) => {
-      const before = await gateway.used();
-      await run();
-      return (await gateway.used()).cpuUs - before.cpuUs;
-    });
-    const profiles = await profiled(bench, 'cpu', PROFILED);
-    parts.push(sharedOut('cpuUs', cpuUs, profiles));
-    const plain = profiles['plain call'];
-    const scale = cpuUs['plain call'] / samplesIn(plain);
-    functions = (plain.functions ?? []).map(([name, samples]) => [name, samples * scale]);
-  }
+  // First of all: what V8 has optimized after so many calls shows in the bytes.
+  const parts = await boundedCosts(bench, own);
+  const cpu = onlyBounded ? undefined : await cpuCosts(bench);
+  if (cpu !== undefined) parts.push(cpu.costs);
   if (counter !== undefined) {
-    const isEmulated = counter.under.length > 0;
-    if (isEmulated) await ended(gateway);
-    const other = isEmulated ? await startBench(path.join(own, 'counted'), upstream, progress, counter.under) : bench;
-    const { pid } = other.gateway.target;
-    const instructions = await medians(other, isEmulated ? EMULATED_ROUNDS : ROUNDS, (run) => counter.count(pid, run));
-    const profiles = await profiled(other, isEmulated ? 'emulated cpu' : 'cpu', isEmulated ? ROUND : PROFILED);
-    parts.push(
-      sharedOut(
-        'instructions',
-        forEach((name) => instructions[name] / 1000),
-        profiles,
-      ),
-    );
+    const { under } = counter;
+    if (under.length > 0) await ended(bench.gateway);
+    const other = under.length > 0 ? await startBench(path.join(own, 'counted'), upstream, progress, under) : bench;
+    parts.push(await instructionCosts(other, counter));
   }
   return {
     node: process.versions.node,
     counter: counter === undefined ? null : counter.name,
     calls: byScenario(forEach((name) => sum(...parts.map((part) => part[name])))),
-    functions,
+    functions: cpu?.functions ?? [],
   };
 }

@@ -36,8 +36,8 @@ function ask(child: ChildProcess, request: ProbeRequest): Promise<unknown> {
 /** An emulated Node needs the cache to start in time, and what it compiles itself is of no use to others. */
 function copiedCache(folder: string): string {
   const copy = path.join(folder, 'compiled');
-  if (existsSync(cliCommand.env.NODE_COMPILE_CACHE))
-    cpSync(cliCommand.env.NODE_COMPILE_CACHE, copy, { recursive: true });
+  const { NODE_COMPILE_CACHE: compiled } = cliCommand.env;
+  if (compiled !== undefined && existsSync(compiled)) cpSync(compiled, copy, { recursive: true });
   return copy;
 }
 
