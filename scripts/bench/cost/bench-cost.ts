@@ -1,7 +1,7 @@
 import type { Progress } from '../progress.ts';
 import { cell, table } from '../table.ts';
 import { excesses, readBudget, writeBudget } from './budget.ts';
-import { isOnPage, stepRows, writeOnPage } from './cost-tables.ts';
+import { instructionRows, isOnPage, stepRows, writeOnPage } from './cost-tables.ts';
 import type { CounterName } from './counters.ts';
 import { type CostFigures, measureCost } from './measure-cost.ts';
 import { SCENARIOS } from './scenarios.ts';
@@ -10,14 +10,15 @@ import { SCENARIOS } from './scenarios.ts';
 export type BudgetUse = 'check' | 'update' | 'show';
 
 const TOP = 15;
-const NO_COUNTER = 'This machine offers no counter of instructions (`--counter qemu` emulates one)';
+const NO_COUNTER =
+  'This machine offers no counter of instructions (`--counter qemu` emulates one): CPU time stands for them.';
 
-function show({ calls, counter, functions }: CostFigures): void {
+function show(figures: CostFigures): void {
+  const { calls, counter, functions } = figures;
   for (const scenario of SCENARIOS) console.log(`\n${table(stepRows(scenario, calls[scenario]))}`);
   const rows = functions.slice(0, TOP).map(([name, us]) => [name, cell(us, 1)]);
   if (rows.length > 0) console.log(`\n${table([['functions of a plain call, by themselves', 'CPU µs'], ...rows])}`);
-  const time = `CPU time is that of all threads, in alternating rounds, shared out by a profile`;
-  console.log(counter === null ? `\n${NO_COUNTER}. ${time}.` : `\nInstructions counted by ${counter}. ${time}.`);
+  console.log(`\n${counter === null ? NO_COUNTER : table(instructionRows(figures))}`);
 }
 
 /** True when the figures keep to the budget and the page shows it; says what does not. */

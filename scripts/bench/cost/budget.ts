@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { add, type CostBySteps, eachFigure, MEANINGS, total } from './figures.ts';
+import { add, type CostBySteps, eachFigure, MEANINGS } from './figures.ts';
 import type { CostFigures } from './measure-cost.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 
@@ -30,10 +30,11 @@ function rounded(cost: CostBySteps): CostBySteps {
   return result;
 }
 
-export function writeBudget({ node, counter, calls }: CostFigures): Budget {
+export function writeBudget({ node, counter, instructions, calls }: CostFigures): Budget {
   const budget: Budget = {
     node,
     counter,
+    instructions,
     calls: {
       'plain call': rounded(calls['plain call']),
       'capped key': rounded(calls['capped key']),
@@ -61,7 +62,7 @@ const isOver = (figure: number, budget: number, slack: number): boolean =>
  * What grew by more than 15 %. Figures of a step count where they depend on no machine; instructions, as a whole, where the budget's were
  * counted in the same way; CPU time never.
  */
-export function excesses(budget: Budget, measured: Pick<CostFigures, 'counter' | 'calls'>): Excess[] {
+export function excesses(budget: Budget, measured: Budget): Excess[] {
   const found: Excess[] = [];
   for (const scenario of SCENARIOS) {
     const [allowed, cost] = [budget.calls[scenario], measured.calls[scenario]];
@@ -71,11 +72,9 @@ export function excesses(budget: Budget, measured: Pick<CostFigures, 'counter' |
       if (slack === undefined || !isOver(amount, most, slack)) return;
       found.push({ scenario, what: `${step}: ${title}`, figure: amount, budget: most });
     });
-    const [most, instructions] = [total(allowed, 'instructions'), total(cost, 'instructions')];
-    if (budget.counter !== measured.counter || most === undefined || instructions === undefined) continue;
-    if (isOver(instructions, most, 0)) {
-      found.push({ scenario, what: MEANINGS.instructions.title, figure: instructions, budget: most });
-    }
+    const [most, count] = [budget.instructions?.[scenario], measured.instructions?.[scenario]];
+    if (budget.counter !== measured.counter || most === undefined || count === undefined) continue;
+    if (isOver(count, most, 0)) found.push({ scenario, what: 'instructions, thousands', figure: count, budget: most });
   }
   return found;
 }

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Budget } from './budget.ts';
+import type { CounterName } from './counters.ts';
 import { type CostBySteps, FIGURES, type Figure, MEANINGS, total } from './figures.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { STEPS } from './steps.ts';
@@ -36,13 +37,22 @@ const markdown = ([head = [], ...rows]: readonly (readonly string[])[]): string 
   return [line(head), line(head.map((_, column) => (column === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n');
 };
 
-const COUNTED_BY = { perf: 'counted by `perf`', qemu: 'counted by QEMU' };
+const COUNTER_NAMES: Readonly<Record<CounterName, string>> = { perf: '`perf`', qemu: 'QEMU' };
+
+/** Scenarios and the instructions of each, in thousands. */
+export const instructionRows = ({ counter, instructions }: Budget): string[][] =>
+  counter === null || instructions === null
+    ? []
+    : [
+        ['instructions, thousands', ...SCENARIOS],
+        [`by ${COUNTER_NAMES[counter]}`, ...SCENARIOS.map((scenario) => instructions[scenario].toFixed(0))],
+      ];
 
 /** The part of the page that follows from the budget. */
-function section({ node, counter, calls }: Budget): string {
-  const how = counter === null ? 'not counted: the machine offers no counter' : COUNTED_BY[counter];
-  const tables = SCENARIOS.map((scenario) => markdown(stepRows(scenario, calls[scenario])));
-  return `${BEGIN}\nMeasured with Node ${node}; instructions ${how}.\n\n${tables.join('\n\n')}\n${END}`;
+function section(budget: Budget): string {
+  const rows = [instructionRows(budget), ...SCENARIOS.map((scenario) => stepRows(scenario, budget.calls[scenario]))];
+  const tables = rows.filter(({ length }) => length > 0).map(markdown);
+  return `${BEGIN}\n${tables.join('\n\n')}\n${END}`;
 }
 
 function pageWith(budget: Budget): { readonly old: string; readonly new: string } {

@@ -3,7 +3,6 @@ import { STEPS, type Step } from './steps.ts';
 /** What is counted, in the order of the tables. */
 export const FIGURES = [
   'cpuUs',
-  'instructions',
   'bytes',
   'promises',
   'timers',
@@ -28,7 +27,6 @@ interface Meaning {
 
 export const MEANINGS: Readonly<Record<Figure, Meaning>> = {
   cpuUs: { title: 'CPU µs', decimals: 0 },
-  instructions: { title: 'instructions, thousands', decimals: 1 },
   bytes: { title: 'bytes', decimals: 0, slack: 500 },
   promises: { title: 'promises', decimals: 2, slack: 0.4 },
   timers: { title: 'timers', decimals: 2, slack: 0.4 },

@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
+import type { Gateway } from '../gateway.ts';
 import type { Progress } from '../progress.ts';
 import { startUpstream } from '../servers.ts';
 import { median } from '../statistics.ts';
 import type { Target } from '../target.ts';
 import { type CounterName, findCounter, type InstructionCounter } from './counters.ts';
-import { add, type CostBySteps, eachFigure, type Figure, scaled, sum, total } from './figures.ts';
+import { startEmulatedGateway } from './emulated-gateway.ts';
+import { type CostBySteps, scaled, sum, total } from './figures.ts';
 import type { PassName, PassResult } from './probe-answers.ts';
 import { type ProbedGateway, startProbedGateway } from './probed-gateway.ts';
 import {
@@ -26,6 +28,8 @@ export interface CostFigures {
   readonly node: string;
   /** How instructions were counted; null: not at all. */
   readonly counter: CounterName | null;
+  /** In user mode, of all threads, in thousands; null where they were not counted. */
+  readonly instructions: Readonly<Record<Scenario, number>> | null;
   readonly calls: Readonly<Record<Scenario, CostBySteps>>;
   /** Functions in which a plain call spends its CPU time, most first, in microseconds; empty where none were looked for. */
   readonly functions: readonly (readonly [name: string, us: number])[];
@@ -50,16 +54,12 @@ interface Plan {
   readonly warmUp: Amount;
   readonly rounds: number;
   readonly round: Amount;
-  readonly profile: Amount;
-  readonly profiler: 'cpu' | 'emulated cpu';
 }
 
 const NATIVE: Plan = {
   warmUp: { whole: 3000, streams: 60 },
   rounds: 7,
   round: { whole: 200, streams: 8 },
-  profile: { whole: 2000, streams: 40 },
-  profiler: 'cpu',
 };
 
 /** An emulator is slow: as little as gives the same figures within some percent. */
@@ -67,16 +67,15 @@ const EMULATED: Plan = {
   warmUp: { whole: 1000, streams: 20 },
   rounds: 3,
   round: { whole: 100, streams: 4 },
-  profile: { whole: 200, streams: 4 },
-  profiler: 'emulated cpu',
 };
 
+const PROFILED: Amount = { whole: 2000, streams: 40 };
 const COUNTED: Amount = { whole: 200, streams: 4 };
 const TRACED: Amount = { whole: 50, streams: 2 };
 
 /** A gateway, and ways to call it. */
-interface Bench {
-  readonly gateway: ProbedGateway;
+interface Bench<Served extends Gateway = Gateway> {
+  readonly gateway: Served;
   readonly upstream: Target;
   readonly plan: Plan;
   readonly runs: ByExchange<RunExchanges>;
@@ -118,39 +117,35 @@ async function medians(
 }
 
 /** Figures of one exchange, as a pass of the probe counts them. */
-const counted = (bench: Bench, pass: PassName): Promise<ByExchange<CostBySteps>> =>
+const counted = (bench: Bench<ProbedGateway>, pass: PassName): Promise<ByExchange<CostBySteps>> =>
   inTurn(async (name) => {
     const { count, run } = work(bench, pass, name, COUNTED);
     const { cost } = await bench.gateway.counted(pass, run);
     return scaled(cost, 1 / count);
   });
 
-const profiled = (bench: Bench): Promise<ByExchange<PassResult>> =>
-  inTurn((name) => bench.gateway.counted(bench.plan.profiler, work(bench, 'profile', name, bench.plan.profile).run));
-
 const samplesIn = ({ cost }: PassResult): number => total(cost, 'cpuUs') ?? 1;
 
-/** Shares out what an exchange takes by where the samples of its profile fell. */
-const sharedOut = (figure: Figure, amounts: ByExchange<number>, profiles: ByExchange<PassResult>) =>
-  forEach((name) => {
-    const cost: CostBySteps = {};
-    const scale = amounts[name] / samplesIn(profiles[name]);
-    eachFigure(profiles[name].cost, (step, _, samples) => add(cost, step, figure, samples * scale));
-    return cost;
-  });
+/** Shares out the CPU time of an exchange by where the samples of its profile fell. */
+function sharedOut(cpuUs: number, profile: PassResult): CostBySteps {
+  return scaled(profile.cost, cpuUs / samplesIn(profile));
+}
 
-async function startBench(folder: string, upstream: Target, progress: Progress, under: readonly string[] = []) {
+async function startBench<Served extends Gateway>(
+  upstream: Target,
+  plan: Plan,
+  progress: Progress,
+  start: () => Promise<Served>,
+): Promise<Bench<Served>> {
   progress.say('cost: starting the gateway');
-  mkdirSync(folder);
-  const gateway = await startProbedGateway(folder, upstream, under);
-  const plan = under.length === 0 ? NATIVE : EMULATED;
-  const bench: Bench = { gateway, upstream, plan, runs: await runsOf(gateway, upstream), progress };
+  const gateway = await start();
+  const bench = { gateway, upstream, plan, runs: await runsOf(gateway, upstream), progress };
   await inTurn((name) => work(bench, 'warming up', name, plan.warmUp).run());
   return bench;
 }
 
 /** What the budget bounds, however busy the machine is. */
-async function boundedCosts(bench: Bench, folder: string): Promise<ByExchange<CostBySteps>[]> {
+async function boundedCosts(bench: Bench<ProbedGateway>, folder: string): Promise<ByExchange<CostBySteps>[]> {
   const { gateway, upstream } = bench;
   const parts: ByExchange<CostBySteps>[] = [];
   for (const pass of ['allocations', 'async', 'store'] as const) parts.push(await counted(bench, pass));
@@ -165,24 +160,22 @@ async function boundedCosts(bench: Bench, folder: string): Promise<ByExchange<Co
 }
 
 /** CPU time by step, and the functions of a plain call. */
-async function cpuCosts(bench: Bench) {
+async function cpuCosts(bench: Bench<ProbedGateway>) {
   const { gateway } = bench;
   const cpuUs = await medians(bench, async (run) => {
     const before = await gateway.used();
     await run();
     return (await gateway.used()).cpuUs - before.cpuUs;
   });
-  const profiles = await profiled(bench);
+  const profiles = await inTurn((name) => gateway.counted('cpu', work(bench, 'profile', name, PROFILED).run));
   const plain = profiles['plain call'];
   const scale = cpuUs['plain call'] / samplesIn(plain);
   const functions = (plain.functions ?? []).map(([name, samples]) => [name, samples * scale] as const);
-  return { costs: sharedOut('cpuUs', cpuUs, profiles), functions };
+  return { costs: forEach((name) => sharedOut(cpuUs[name], profiles[name])), functions };
 }
 
-async function instructionCosts(bench: Bench, counter: InstructionCounter): Promise<ByExchange<CostBySteps>> {
-  const thousands = await medians(bench, async (run) => (await counter.count(bench.gateway.target.pid, run)) / 1000);
-  return sharedOut('instructions', thousands, await profiled(bench));
-}
+const thousandsOfInstructions = (bench: Bench, counter: InstructionCounter): Promise<ByExchange<number>> =>
+  medians(bench, async (run) => (await counter.count(bench.gateway.target.pid, run)) / 1000);
 
 async function ended({ child }: ProbedGateway): Promise<void> {
   const exit = once(child, 'exit');
@@ -190,16 +183,15 @@ async function ended({ child }: ProbedGateway): Promise<void> {
   await exit;
 }
 
-/** A chunk costs what a longer stream costs more. */
-const byScenario = (costs: ByExchange<CostBySteps>): Record<Scenario, CostBySteps> => ({
-  'plain call': costs['plain call'],
-  'capped key': costs['capped key'],
-  'cache hit': costs['cache hit'],
-  denial: costs.denial,
-  'stream chunk': scaled(
-    sum(costs['long stream'], scaled(costs['short stream'], -1)),
-    1 / (LONG_CHUNKS - SHORT_CHUNKS),
-  ),
+const CHUNKS_APART = LONG_CHUNKS - SHORT_CHUNKS;
+
+/** @param chunk what a chunk takes, from what a long stream and a short one take */
+const byScenario = <T>(exchanges: ByExchange<T>, chunk: (long: T, short: T) => T): Record<Scenario, T> => ({
+  'plain call': exchanges['plain call'],
+  'capped key': exchanges['capped key'],
+  'cache hit': exchanges['cache hit'],
+  denial: exchanges.denial,
+  'stream chunk': chunk(exchanges['long stream'], exchanges['short stream']),
 });
 
 /** Measures by step what one exchange of each scenario costs, over one connection, one after the other. */
@@ -213,21 +205,26 @@ export async function measureCost({
   mkdirSync(own);
   const counter = findCounter(wanted, own);
   const upstream = await startUpstream();
-  const bench = await startBench(path.join(own, 'native'), upstream, progress);
+  const folders = { native: path.join(own, 'native'), emulated: path.join(own, 'emulated') };
+  for (const each of Object.values(folders)) mkdirSync(each);
+  const bench = await startBench(upstream, NATIVE, progress, () => startProbedGateway(folders.native, upstream));
   // First of all: what V8 has optimized after so many calls shows in the bytes.
   const parts = await boundedCosts(bench, own);
   const cpu = onlyBounded ? undefined : await cpuCosts(bench);
   if (cpu !== undefined) parts.push(cpu.costs);
-  if (counter !== undefined) {
-    const { under } = counter;
-    if (under.length > 0) await ended(bench.gateway);
-    const other = under.length > 0 ? await startBench(path.join(own, 'counted'), upstream, progress, under) : bench;
-    parts.push(await instructionCosts(other, counter));
+  let instructions: ByExchange<number> | undefined;
+  if (counter?.name === 'perf') instructions = await thousandsOfInstructions(bench, counter);
+  if (counter?.name === 'qemu') {
+    await ended(bench.gateway);
+    const start = () => startEmulatedGateway(folders.emulated, upstream, counter.under);
+    instructions = await thousandsOfInstructions(await startBench(upstream, EMULATED, progress, start), counter);
   }
+  const calls = forEach((name) => sum(...parts.map((part) => part[name])));
   return {
     node: process.versions.node,
-    counter: counter === undefined ? null : counter.name,
-    calls: byScenario(forEach((name) => sum(...parts.map((part) => part[name])))),
+    counter: counter?.name ?? null,
+    instructions: instructions ? byScenario(instructions, (long, short) => (long - short) / CHUNKS_APART) : null,
+    calls: byScenario(calls, (long, short) => scaled(sum(long, scaled(short, -1)), 1 / CHUNKS_APART)),
     functions: cpu?.functions ?? [],
   };
 }

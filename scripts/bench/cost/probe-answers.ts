@@ -17,10 +17,9 @@ export interface PassResult {
   readonly functions?: readonly (readonly [name: string, samples: number])[];
 }
 
-/** Samples of a processor stand for `cpuUs`. An emulated process would do nothing but sample if it did so as often. */
+/** Samples of the processor stand for `cpuUs`. */
 const PASSES = {
-  cpu: cpuPass(100),
-  'emulated cpu': cpuPass(2000),
+  cpu: cpuPass,
   allocations: allocationPass,
   async: asyncPass,
   store: storePass,

@@ -1,7 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, existsSync } from 'node:fs';
 import path from 'node:path';
-import { cliCommand } from '../../runtime.js';
 import { type Gateway, type Runner, startGateway } from '../gateway.ts';
 import type { Target } from '../target.ts';
 import type { PassName, PassResult, ProbeRequest, Used } from './probe-answers.ts';
@@ -33,23 +31,9 @@ function ask(child: ChildProcess, request: ProbeRequest): Promise<unknown> {
   });
 }
 
-/** An emulated Node needs the cache to start in time, and what it compiles itself is of no use to others. */
-function copiedCache(folder: string): string {
-  const copy = path.join(folder, 'compiled');
-  const { NODE_COMPILE_CACHE: compiled } = cliCommand.env;
-  if (compiled !== undefined && existsSync(compiled)) cpSync(compiled, copy, { recursive: true });
-  return copy;
-}
-
-/** @param under an emulator's command that runs Node, or nothing */
-export async function startProbedGateway(
-  folder: string,
-  upstream: Target,
-  under: readonly string[] = [],
-): Promise<ProbedGateway> {
-  const runner: Runner = { under, nodeArgs: ['--import', PROBE], hasChannel: true };
-  const variables = under.length === 0 ? {} : { NODE_COMPILE_CACHE: copiedCache(folder) };
-  const gateway = await startGateway(folder, upstream, { runner, variables });
+export async function startProbedGateway(folder: string, upstream: Target): Promise<ProbedGateway> {
+  const runner: Runner = { under: [], nodeArgs: ['--import', PROBE], hasChannel: true };
+  const gateway = await startGateway(folder, upstream, { runner });
   const { child } = gateway;
   return {
     ...gateway,

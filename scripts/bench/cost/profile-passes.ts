@@ -4,6 +4,7 @@ import { add, type CostBySteps } from './figures.ts';
 import type { Pass } from './probe-answers.ts';
 import { type Frame, stepOf } from './steps.ts';
 
+const SAMPLE_US = 100;
 /** So fine that nearly every object is a sample. */
 const SAMPLE_BYTES = 16;
 const STACK_DEPTH = 128;
@@ -24,11 +25,11 @@ function labelOf([own, ...callers]: readonly Frame[]): string {
   return `${own.name || '(native)'} < ${caller.name || '(anonymous)'} ${file(caller.url)}`;
 }
 
-/** Where the main thread is, every so many microseconds; that it waits is no cost. */
-export const cpuPass = (sampleUs: number): Pass => ({
+/** Where the main thread is, 10,000 times a second; that it waits is no cost. */
+export const cpuPass: Pass = {
   async start() {
     await session.post('Profiler.enable');
-    await session.post('Profiler.setSamplingInterval', { interval: sampleUs });
+    await session.post('Profiler.setSamplingInterval', { interval: SAMPLE_US });
     await session.post('Profiler.start');
   },
   async stop() {
@@ -54,7 +55,7 @@ export const cpuPass = (sampleUs: number): Pass => ({
     if (root !== undefined) visit(root, []);
     return { cost, functions: [...functions].sort(([, one], [, other]) => other - one).slice(0, FUNCTIONS) };
   },
-});
+};
 
 /** Bytes of the heap, those included that the collector has taken back. */
 export const allocationPass: Pass = {
