@@ -96,7 +96,7 @@ export async function measureAnalyses(folder: string, progress: Progress): Promi
   progress.say('analysis: starting the servers');
   const upstream = await startUpstream();
   const variables = catalogueVariables(`http://127.0.0.1:${upstream.port}`);
-  const gateway = await startGateway(folder, upstream, variables);
+  const gateway = await startGateway(folder, upstream, { variables });
   const dataDir = path.join(folder, 'data');
   progress.say(`analysis: storing ${KEYS} keys`);
   const { before, after } = await fillWorld(dataDir, variables);

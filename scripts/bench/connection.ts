@@ -47,12 +47,15 @@ class Answer {
  */
 export class Connection {
   readonly #socket: Socket;
+  readonly #onPiece: (tail: string) => void;
   #answer = new Answer();
   #started = 0n;
   #resolve: (exchange: Exchange) => void = () => {};
   #reject: (error: Error) => void = () => {};
 
-  constructor(port: number) {
+  /** @param onPiece told the last bytes of the answer whenever a piece of it has come that does not end it */
+  constructor(port: number, onPiece: (tail: string) => void = () => {}) {
+    this.#onPiece = onPiece;
     const buffer = Buffer.allocUnsafe(65_536);
     const callback = (length: number): boolean => this.#read(buffer.subarray(0, length));
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread: { buffer, callback } });
@@ -80,7 +83,7 @@ export class Connection {
     if (this.#answer.take(piece)) {
       const nanoseconds = Number(process.hrtime.bigint() - this.#started);
       this.#resolve({ status: this.#answer.status, nanoseconds, tail: this.#answer.tail });
-    }
+    } else this.#onPiece(this.#answer.tail);
     return true;
   }
 }

@@ -1,4 +1,5 @@
 import { SIX_RULES } from './six-rules.ts';
+import { MODEL } from './workload.ts';
 
 interface KeyList {
   keys: { id: string; kind: string; createdBy: string; projectId: string }[];
@@ -48,14 +49,27 @@ export async function addRules(managementUrl: string, masterKey: string): Promis
   for (const scope of ['organization', `members/${key.createdBy}`, `keys/${key.id}`]) await addSixRules(call, scope);
 }
 
-/** The secret of one more key like the first, with both limits, and room in them for any measurement. */
-export async function addCappedKey(managementUrl: string, masterKey: string): Promise<string> {
-  const call = caller(managementUrl, masterKey);
+/** A new key of the first one's project, with the six rules. */
+async function newKey(call: Call, limits: object): Promise<NewKey['key']> {
   const { projectId } = await firstKey(call);
-  const limits = { usageLimit: '9000000', periodUsageLimit: '9000000' };
-  const window = { periodUsageDurationValue: 1, periodUsageDurationUnit: 'month' };
-  const made = await call('keys', { projectId, ...limits, ...window });
+  const made = await call('keys', { projectId, ...limits });
   if (!isNewKey(made)) throw new Error('the gateway made no key');
   await addSixRules(call, `keys/${made.key.id}`);
-  return made.key.token;
+  return made.key;
+}
+
+/** The secret of one more key like the first, with both limits, and room in them for any measurement. */
+export async function addCappedKey(managementUrl: string, masterKey: string): Promise<string> {
+  const limits = { usageLimit: '9000000', periodUsageLimit: '9000000' };
+  const window = { periodUsageDurationValue: 1, periodUsageDurationUnit: 'month' };
+  const { token } = await newKey(caller(managementUrl, masterKey), { ...limits, ...window });
+  return token;
+}
+
+/** The secret of one more key like the first, whose calls a seventh rule denies. */
+export async function addDeniedKey(managementUrl: string, masterKey: string): Promise<string> {
+  const call = caller(managementUrl, masterKey);
+  const { id, token } = await newKey(call, {});
+  await call(`keys/${id}/iam`, { ruleType: 'deny_models', ruleValue: { models: [MODEL] } });
+  return token;
 }

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
@@ -9,6 +10,28 @@ import type { Target } from './target.ts';
 import { MODEL } from './workload.ts';
 
 const START_MS = 30_000;
+/** An emulator takes twenty times as long. */
+const EMULATED_START_MS = 600_000;
+
+/** How the process of a gateway is run, where it is not as `npm start` does. */
+export interface Runner {
+  /** A command and its arguments that run Node; empty: none does. */
+  readonly under: readonly string[];
+  /** Arguments of Node before its own. */
+  readonly nodeArgs: readonly string[];
+  /** Whether it exchanges messages with us. */
+  readonly hasChannel: boolean;
+}
+
+const AS_STARTED: Runner = { under: [], nodeArgs: [], hasChannel: false };
+
+export interface GatewayOptions {
+  /** Variables of its environment, besides those that every gateway gets here. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Whose gateway it is; default: ours. */
+  readonly checkout?: Checkout;
+  readonly runner?: Runner;
+}
 
 export interface Gateway {
   readonly target: Target;
@@ -16,6 +39,7 @@ export interface Gateway {
   readonly apiKey: string;
   readonly managementUrl: string;
   readonly masterKey: string;
+  readonly child: ChildProcess;
 }
 
 async function freePort(): Promise<number> {
@@ -28,8 +52,8 @@ async function freePort(): Promise<number> {
   return promise;
 }
 
-async function awaitReady(port: number): Promise<void> {
-  const deadline = performance.now() + START_MS;
+async function awaitReady(port: number, waitMs: number): Promise<void> {
+  const deadline = performance.now() + waitMs;
   for (;;) {
     try {
       const answer = await fetch(`http://127.0.0.1:${port}/ready`);
@@ -82,31 +106,31 @@ export async function otherCheckout(folder: string): Promise<Checkout> {
 /**
  * The gateway as `npm start` runs it (the launcher's own command, but without the launcher in between, so that the pid is the
  * serving process), on a database of its own in `folder`, with three scopes of six rules each that let the calls pass.
- * @param more variables of its environment
- * @param checkout whose gateway it is
  */
 export async function startGateway(
   folder: string,
   upstream: Target,
-  more: Readonly<Record<string, string>> = {},
-  { root, cliCommand }: Checkout = ours,
+  { variables = {}, checkout: { root, cliCommand } = ours, runner = AS_STARTED }: GatewayOptions = {},
 ): Promise<Gateway> {
   const ports = { gateway: await freePort(), management: await freePort() };
   const errorLog = path.join(folder, 'gateway.err');
   const stderr = openSync(errorLog, 'w');
-  const child = startChild(process.execPath, [...cliCommand.args, 'serve'], {
+  const { under, nodeArgs, hasChannel } = runner;
+  const waitMs = under.length === 0 ? START_MS : EMULATED_START_MS;
+  const [command = process.execPath, ...args] = [...under, process.execPath, ...nodeArgs, ...cliCommand.args, 'serve'];
+  const child = startChild(command, args, {
     cwd: root,
-    env: { ...cliCommand.env, ...environment(folder, ports, upstream, more) },
-    stdio: ['ignore', 'pipe', stderr],
+    env: { ...cliCommand.env, ...environment(folder, ports, upstream, variables) },
+    stdio: ['ignore', 'pipe', stderr, ...(hasChannel ? (['ipc'] as const) : [])],
   });
   closeSync(stderr);
   try {
     const [apiKey = '', masterKey = ''] = await awaitOutput(
       child,
       [/\bpcl_[0-9A-Za-z]{46}\b/, /\bpclm_[0-9A-Za-z]{46}\b/],
-      START_MS,
+      waitMs,
     );
-    await awaitReady(ports.gateway);
+    await awaitReady(ports.gateway, waitMs);
     const managementUrl = `http://127.0.0.1:${ports.management}`;
     await addRules(managementUrl, masterKey);
     const target: Target = {
@@ -116,7 +140,7 @@ export async function startGateway(
       streams: true,
       equalBodies: false,
     };
-    return { target, apiKey, managementUrl, masterKey };
+    return { target, apiKey, managementUrl, masterKey, child };
   } catch (error) {
     const said = readFileSync(errorLog, 'utf8').slice(-2_000);
     throw new Error(`the gateway could not be started: ${said || 'it said nothing on stderr'}`, { cause: error });

@@ -1,10 +1,11 @@
 // npm run bench: the gateway next to a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
-// decision alone, the analyses, and usage reports.
+// decision alone, the analyses, usage reports, and what a call costs by step.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { measureAnalyses } from './analysis.ts';
 import { stopChildren } from './children.ts';
+import { benchCost } from './cost/bench-cost.ts';
 import { measureDecisions } from './decision.ts';
 import { otherCheckout, startGateway } from './gateway.ts';
 import { addCappedKey } from './gateway-rules.ts';
@@ -36,12 +37,9 @@ import { measureUsage } from './usage.ts';
 async function otherTargets(checkout: string, folder: string, upstream: Target): Promise<Target[]> {
   const own = path.join(folder, 'before');
   mkdirSync(own);
-  const { target, apiKey, managementUrl, masterKey } = await startGateway(
-    own,
-    upstream,
-    {},
-    await otherCheckout(checkout),
-  );
+  const { target, apiKey, managementUrl, masterKey } = await startGateway(own, upstream, {
+    checkout: await otherCheckout(checkout),
+  });
   return [
     { ...target, name: 'gateway before', apiKey },
     { ...target, name: 'a capped key before', apiKey: await addCappedKey(managementUrl, masterKey) },
@@ -122,8 +120,11 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
     const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
     const analyses = options.parts.has('analysis') ? await benchAnalyses(folder, progress) : undefined;
     const usage = options.parts.has('usage') ? await benchUsage(folder, progress) : undefined;
+    const cost = options.parts.has('cost')
+      ? await benchCost(folder, options.budget, options.counter, progress)
+      : undefined;
     const { seconds } = options;
-    const report = { machine, finishedAt: new Date(), seconds, load, streams, decisions, analyses, usage };
+    const report = { machine, finishedAt: new Date(), seconds, load, streams, decisions, analyses, usage, cost };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

@@ -56,12 +56,12 @@ function answer(response: ServerResponse): void {
 }
 
 /** A stream of so many chunks; `begin` calls its argument whenever another one is due, until it says that there is none. */
-function stream(response: ServerResponse, begin: (next: () => boolean) => void): void {
+function stream(response: ServerResponse, begin: (next: () => boolean) => void, chunks = STREAM_CHUNKS): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   let sent = 0;
   begin(() => {
     if (response.destroyed) return false;
-    if (sent === STREAM_CHUNKS) {
+    if (sent === chunks) {
       response.end(LAST);
       return false;
     }
@@ -89,6 +89,15 @@ function paced(next: () => boolean, paceMs: number): void {
   }, paceMs);
 }
 
+/** Sends the next chunk of the one stream that waits for the client to ask. */
+let sendNext: () => void = () => {};
+
+/** The first chunk now, each further one when `/next` is asked for. */
+function oneByOne(next: () => boolean): void {
+  sendNext = () => void next();
+  sendNext();
+}
+
 /** Chunks as fast as they are taken, for as long as someone does. */
 function endless(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
@@ -101,12 +110,19 @@ function endless(response: ServerResponse): void {
 
 function serveKind(kind: string | undefined, response: ServerResponse): void {
   const [, pace] = /^every (\d+) ms$/.exec(kind ?? '') ?? [];
+  const [, chunks] = /^(\d+) chunks, one by one$/.exec(kind ?? '') ?? [];
   if (kind === undefined) answer(response);
+  else if (chunks !== undefined) stream(response, oneByOne, Number(chunks));
   else if (kind === 'endless') endless(response);
   else stream(response, pace === undefined ? burst : (next) => paced(next, Number(pace)));
 }
 
 const server = createServer((request: IncomingMessage, response: ServerResponse) => {
+  if (request.url === '/next') {
+    sendNext();
+    response.end();
+    return;
+  }
   const body: Buffer[] = [];
   request.on('data', (chunk: Buffer) => body.push(chunk));
   request.on('end', () => serveKind(/"user":"([^"]*)"/.exec(Buffer.concat(body).toString('latin1'))?.[1], response));

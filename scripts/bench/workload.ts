@@ -23,9 +23,9 @@ const DIGITS = 12;
 
 /**
  * What is asked of the upstream: a whole answer; or a stream, of 200 chunks as fast as event-loop turns go, of 200 chunks so many
- * milliseconds apart, or one that never ends and goes as fast as it is taken.
+ * milliseconds apart, of so many chunks, each when the client asks for it, or one that never ends and goes as fast as it is taken.
  */
-export type Kind = 'whole' | 'burst' | `every ${number} ms` | 'endless';
+export type Kind = 'whole' | 'burst' | `every ${number} ms` | `${number} chunks, one by one` | 'endless';
 
 /** A stream as a fast model gives it: 200 chunks in a second. */
 export const PACED: Kind = 'every 5 ms';
