@@ -80,7 +80,7 @@ const withoutNone = (value: object): object =>
 const CONDITIONS = Object.entries(conditionOptions()).map(([kind, { called, fields }]) => {
   const options = Object.entries(fields);
   const names = options.map(([, { long }]) => long);
-  return { kind, called, options, names: `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` };
+  return { kind, called, options, names: names.join(', ').replace(/, (?=[^,]*$)/, ' or ') };
 });
 
 /** What the value of a rule is made of. */
