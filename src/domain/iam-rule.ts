@@ -49,7 +49,7 @@ interface KindFacts {
 }
 
 /** What is true of both effects of a kind. */
-export const KINDS = {
+const KINDS = {
   models: { list: 'models', judgesModeration: false },
   providers: { list: 'providers', judgesModeration: true },
   pricing: { list: null, judgesModeration: false },
@@ -141,3 +141,6 @@ export const DENIAL_STEPS = Object.values(TYPES).toSorted((a, b) => a.step - b.s
 export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;
 
 export const kindOf = (type: RuleType): RuleKind => TYPES[type].kind;
+
+/** What is true of a rule type's kind. */
+export const factsOf = (type: RuleType): KindFacts => KINDS[kindOf(type)];

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
-import { KINDS, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
+import { factsOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
 import { keyId, memberId } from '../run/references.ts';
@@ -94,7 +94,7 @@ function ruleValue(type: RuleType, entries: readonly string[], given: RuleOption
     const named = fields.filter(([, value]) => value !== undefined);
     return named.length === 0 ? [] : { kind, called, value: Object.fromEntries(named) };
   });
-  const { list } = KINDS[kindOf(type)];
+  const { list } = factsOf(type);
   if (list === null && entries.length > 0) {
     throw new UsageError(`A rule of type ${type} takes ${needsOf(type)}, not entries.`);
   }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../domain/errors.ts';
-import { KINDS } from '../../domain/iam-rule.ts';
+import { factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { conditionOptions } from './rule-options.ts';
 
 /** By which option the command line takes a field of a request, or what it calls an argument. */
@@ -30,7 +30,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   from: '--from',
   to: '--to',
-  ...Object.fromEntries(Object.values(KINDS).flatMap(({ list }) => (list === null ? [] : [[list, 'The entry']]))),
+  ...Object.fromEntries(RULE_TYPES.flatMap((type) => factsOf(type).list ?? []).map((list) => [list, 'The entry'])),
   ...Object.fromEntries(
     Object.values(conditionOptions()).flatMap(({ fields }) =>
       Object.entries(fields).map(([field, { long }]) => [field, long ?? field]),

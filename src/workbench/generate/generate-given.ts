@@ -1,4 +1,4 @@
-import { entriesOf, KINDS, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
+import { entriesOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { FixtureGiven, FixtureRule, FixtureSubject } from '../../generated/types.ts';
 import type { World, WorldKey, WorldMember, WorldOrganization } from '../world/world.ts';
 
@@ -75,6 +75,6 @@ export function subjectsGiven(
 }
 
 function fixtureRule(rule: PolicyRule): FixtureRule {
-  const written = KINDS[kindOf(rule.ruleType)].list === null ? rule.ruleValue : entriesOf(rule);
+  const written = factsOf(rule.ruleType).list === null ? rule.ruleValue : entriesOf(rule);
   return { [rule.ruleType]: written, ...(rule.mode === 'report' ? { mode: rule.mode } : {}) };
 }

@@ -1,4 +1,4 @@
-import { entriesOf, KINDS, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
+import { entriesOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 
 /**
  * What the enforced rules of a subject say, without their ids: subjects with equal contents are judged once. Rules of equal
@@ -37,6 +37,6 @@ function contentsOf(rules: readonly PolicyRule[]): RuleContents {
 
 /** Equal for rules that do the same. */
 export function contentOf(rule: PolicyRule): string {
-  const isList = KINDS[kindOf(rule.ruleType)].list !== null;
+  const isList = factsOf(rule.ruleType).list !== null;
   return JSON.stringify([rule.ruleType, (isList ? entriesOf(rule) : Object.entries(rule.ruleValue)).toSorted()]);
 }

@@ -1,5 +1,5 @@
 import { actionOf } from '../../core/access/permitted-ids.ts';
-import { effectOf, KINDS, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
+import { effectOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { type AddressSet, EVERY_ADDRESS, intersect, isEmpty, NO_ADDRESS, subtract } from './address-classes.ts';
 import { isIpRule, type SubjectAccess } from './subject-judge.ts';
@@ -29,7 +29,7 @@ export function matchedBy(rule: PolicyRule, access: SubjectAccess, mappings: rea
 
 /** A rule of a kind that does not judge moderations lets every one pass and decides nothing. */
 export const judgesMapping = ({ ruleType }: PolicyRule, mapping: Mapping): boolean =>
-  actionOf(mapping) !== 'moderation' || KINDS[kindOf(ruleType)].judgesModeration;
+  actionOf(mapping) !== 'moderation' || factsOf(ruleType).judgesModeration;
 
 export const overlap = (a: MatchedCells, b: MatchedCells): boolean =>
   new Set(a.positions).intersection(new Set(b.positions)).size > 0 || !isEmpty(intersect(a.addresses, b.addresses));
