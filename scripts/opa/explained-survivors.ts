@@ -3,11 +3,11 @@ import path from 'node:path';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import type { Mutant } from './mutants.ts';
 
-/** What a row of policy/MUTANTS.md and a mutant have in common; line numbers move. */
+/** What a row of policy/MUTANTS.md and a mutant have in common; line numbers move. A `*` in the row's file is any part of a path. */
 type Survivor = Pick<Mutant, 'file' | 'before' | 'after'>;
 
-/** Equal for a mutant and the row that explains it. */
-export const survivorKey = ({ file, before, after }: Survivor): string => JSON.stringify([file, before, after]);
+const explains = (row: Survivor, { file, before, after }: Survivor): boolean =>
+  path.posix.matchesGlob(file, row.file) && row.before === before && row.after === after;
 
 /** The rows of the table: file, line and mutant as code, and why. @throws Error for a row without a reason */
 export function explainedSurvivors(): Survivor[] {
@@ -26,10 +26,8 @@ const code = (cell: string): string => cell.replace(/^`(.*)`$/, '$1');
 /** Survivors that policy/MUTANTS.md does not explain, and explanations that none of these survivors needs. */
 export function compareWithExplained(survivors: readonly Mutant[]): { unexplained: Mutant[]; stale: Survivor[] } {
   const rows = explainedSurvivors();
-  const known = new Set(rows.map(survivorKey));
-  const found = new Set(survivors.map(survivorKey));
   return {
-    unexplained: survivors.filter((mutant) => !known.has(survivorKey(mutant))),
-    stale: rows.filter((row) => !found.has(survivorKey(row))),
+    unexplained: survivors.filter((mutant) => !rows.some((row) => explains(row, mutant))),
+    stale: rows.filter((row) => !survivors.some((mutant) => explains(row, mutant))),
   };
 }

@@ -1,7 +1,8 @@
 import { validatePolicyDecision } from '../../src/generated/validators.js';
 import { type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
+import { CALL, CASES, SWIFT } from '../../src/policy/self-test-cases.ts';
 import { ENTRYPOINTS, type WasmEngine } from '../../src/policy/wasm-engine.ts';
-import { CALL, dataOfKey, denyModels, ipRule, pricingRule, SWIFT } from '../../test/policy/policy-call.ts';
+import { dataOfKey, denyModels, ipRule, pricingRule } from '../../test/policy/policy-call.ts';
 import { canonicalText } from './canonical-decision.ts';
 
 /** A call that production never makes, and what the policy itself must make of it, whatever checks stand around it. */
@@ -38,12 +39,18 @@ const keyData = (rules: string): DataDocument => dataDocument([{ id: 'key_1', ru
 const ipData = (type: string, range: string): DataDocument =>
   keyData(JSON.stringify({ enforce: { [type]: { rules: ['rule_1'], ranges: { [range]: ['rule_1'] } } } }));
 
-const PRICE_RULES = [
-  dataOfKey(pricingRule('rule_1', 'allow', { maxInputPrice: '9' })),
-  dataOfKey(pricingRule('rule_1', 'deny', { maxInputPrice: '9' })),
-  dataOfKey(pricingRule('rule_1', 'allow', { maxOutputPrice: '9' })),
-  dataOfKey(pricingRule('rule_1', 'deny', { maxOutputPrice: '9' })),
-];
+/** Rules on what a candidate may lack, where it stands there and cannot be compared. */
+const INCOMPARABLE = Object.values(CASES)
+  .flat()
+  .flatMap(([denying, passing, unknown]) =>
+    unknown === undefined || unknown === 'client_ip'
+      ? []
+      : [denying, passing].flatMap((rule) =>
+          ['1', null].map((value) =>
+            denied(`${rule.ruleType}, ${unknown} ${value}`, candidate({ [unknown]: value }), dataOfKey(rule)),
+          ),
+        ),
+  );
 
 const CALLS: readonly HostileCall[] = [
   unjudgeable('an unknown action', { action: 'embed' }),
@@ -79,12 +86,7 @@ const CALLS: readonly HostileCall[] = [
     { client_ip: 'home' },
     dataOfKey(ipRule('rule_1', 'allow', '0.0.0.0/0')),
   ),
-  ...PRICE_RULES.map((data) =>
-    denied('prices that are texts', candidate({ input_price: '1', output_price: '1' }), data),
-  ),
-  ...PRICE_RULES.map((data) =>
-    denied('prices that are null', candidate({ input_price: null, output_price: null }), data),
-  ),
+  ...INCOMPARABLE,
   denied(
     'a price beyond every integer',
     candidate({ input_price: 1e300 }),

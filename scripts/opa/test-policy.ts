@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
@@ -7,16 +7,7 @@ import type { Opa } from './find-opa.ts';
 
 const MIN_COVERAGE = '100';
 
-/** One misspelt field in each package that reads input: the schemas must make every one of them a compile error. */
-const TYPOS: readonly [file: string, right: string, wrong: string][] = [
-  ['gateway/authz/authz.rego', 'candidate.free', 'candidate.fee'],
-  ['gateway/iam/ip/ip.rego', 'input.client_ip', 'input.client_pi'],
-  ['gateway/iam/models/models.rego', 'candidate.names', 'candidate.name'],
-  ['gateway/iam/pricing/pricing.rego', 'candidate.input_price', 'candidate.input_prize'],
-  ['gateway/iam/pricing/pricing.rego', 'candidate.output_price', 'candidate.price_output'],
-  ['gateway/iam/providers/providers.rego', 'candidate.provider_names', 'candidate.providers'],
-  ['gateway/lib/scopes/scopes.rego', 'subject.scope', 'subject.scopes'],
-];
+const FIELD = /\b(?:input|candidate|subject)\.[a-z_]+/g;
 
 /** Format, types, Rego tests with coverage, planted typos. Throws an error with what `opa` said. */
 export function testPolicy(opa: Opa): void {
@@ -26,18 +17,43 @@ export function testPolicy(opa: Opa): void {
   process.stdout.write(opa.run('test', '--verbose', '--fail-on-empty', ...files));
   opa.run('test', '--coverage', '--threshold', MIN_COVERAGE, '--format', 'json', ...files);
   console.log(`coverage: at least ${MIN_COVERAGE} %`);
-  for (const typo of TYPOS) requireCaught(opa, typo);
-  console.log(`planted typos: ${TYPOS.length} of ${TYPOS.length} are compile errors`);
+  const sources = policySources();
+  for (const [file, source] of sources) requireKindMembers(file, source);
+  const reads = sources.flatMap(([file, source]) =>
+    [...new Set(source.match(FIELD))].map((field) => ({ file, field })),
+  );
+  for (const read of reads) requireCaught(opa, read);
+  console.log(`planted typos: ${reads.length} of ${reads.length} are compile errors`);
 }
 
-function requireCaught(opa: Opa, [file, right, wrong]: (typeof TYPOS)[number]): void {
+/** Rego files with their code, tests left out. */
+function policySources(): [file: string, source: string][] {
+  const files = readdirSync(path.join(POLICY_DIRECTORY, 'gateway'), { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.rego') && !file.endsWith('_test.rego'))
+    .map((file) => [
+      file,
+      readFileSync(path.join(POLICY_DIRECTORY, 'gateway', file), 'utf8').replaceAll(/^#.*$/gm, ''),
+    ]);
+}
+
+/** What the policy takes of every package of a rule kind: one that lacks it would be passed over. */
+function requireKindMembers(file: string, source: string): void {
+  if (!file.startsWith('iam')) return;
+  for (const member of ['violations :=', 'allowing contains']) {
+    if (!source.includes(`\n${member} `)) throw new Error(`policy/gateway/${file} does not define ${member}`);
+  }
+}
+
+/** Misspells a field of the input: the schemas must make that a compile error. */
+function requireCaught(opa: Opa, { file, field }: { readonly file: string; readonly field: string }): void {
   const directory = mkdtempSync(path.join(tmpdir(), 'policy-'));
   try {
     cpSync(path.join(POLICY_DIRECTORY, 'gateway'), path.join(directory, 'gateway'), { recursive: true });
-    const source = readFileSync(path.join(directory, file), 'utf8');
-    if (!source.includes(right)) throw new Error(`${file} no longer reads ${right}: state another typo.`);
-    writeFileSync(path.join(directory, file), source.replace(right, wrong));
-    if (compiles(opa, directory)) throw new Error(`${file} compiles with ${wrong} for ${right}.`);
+    const misspelt = path.join(directory, 'gateway', file);
+    const source = readFileSync(misspelt, 'utf8');
+    writeFileSync(misspelt, source.replace(new RegExp(`\\b${field}\\b`), `${field}x`));
+    if (compiles(opa, directory)) throw new Error(`policy/gateway/${file} compiles with ${field}x for ${field}.`);
   } finally {
     rmSync(directory, { recursive: true });
   }

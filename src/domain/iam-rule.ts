@@ -1,8 +1,15 @@
-import type { IpCidrsValue, ModelsValue, ProvidersValue, RuleMode, RuleType } from '../generated/types.ts';
+import type {
+  IpCidrsValue,
+  ModelsValue,
+  PolicyViolation,
+  ProvidersValue,
+  RuleMode,
+  RuleType,
+} from '../generated/types.ts';
 
-export type RuleEffect = 'allow' | 'deny';
+export type RuleEffect = PolicyViolation['effect'];
 /** What a rule judges. `<effect>_<kind>` is its type. */
-export type RuleKind = 'models' | 'providers' | 'pricing' | 'ip_cidrs';
+export type RuleKind = PolicyViolation['kind'];
 
 /** A stored pricing value: maxima are plain decimals in USD per million tokens. */
 export interface StoredPricingValue {
@@ -11,37 +18,54 @@ export interface StoredPricingValue {
   readonly maxOutputPrice?: string;
 }
 
-interface RuleOf<Kind extends RuleKind, Value> {
+/** The value of a stored rule, by its kind. */
+interface RuleValues {
+  readonly models: ModelsValue;
+  readonly providers: ProvidersValue;
+  readonly pricing: StoredPricingValue;
+  readonly ip_cidrs: IpCidrsValue;
+}
+
+interface RuleOf<Kind extends RuleKind> {
   readonly id: string;
   readonly ruleType: `${RuleEffect}_${Kind}`;
-  readonly ruleValue: Readonly<Value>;
+  readonly ruleValue: Readonly<RuleValues[Kind]>;
   readonly mode: RuleMode;
 }
 
 /** The parts of an active rule that decisions need. */
-export type PolicyRule =
-  | RuleOf<'models', ModelsValue>
-  | RuleOf<'providers', ProvidersValue>
-  | RuleOf<'pricing', StoredPricingValue>
-  | RuleOf<'ip_cidrs', IpCidrsValue>;
+export type PolicyRule = { [Kind in RuleKind]: RuleOf<Kind> }[RuleKind];
 
 type Judged<Rule> = Rule extends PolicyRule ? Pick<Rule, 'ruleType' | 'ruleValue'> : never;
 
 /** Type and value of a rule as it is judged: entries once each, ranges and price caps in canonical form. */
 export type CanonicalRule = Judged<PolicyRule>;
 
-type ValueOf<Kind extends RuleKind> = Extract<CanonicalRule, { ruleType: `${RuleEffect}_${Kind}` }>['ruleValue'];
+interface KindFacts {
+  /** The field of the value that lists its entries; null where the value is conditions. */
+  readonly list: string | null;
+  /** Whether moderations are judged by it (policy/README.md, "Moderation?"). */
+  readonly judgesModeration: boolean;
+}
 
-/** The field of a rule's value that lists its entries; null where the value is conditions. */
-export const LIST_FIELD = {
-  models: 'models',
-  providers: 'providers',
-  pricing: null,
-  ip_cidrs: 'ipCidrs',
-} as const satisfies Readonly<Record<RuleKind, string | null>>;
+/** What is true of both effects of a kind. */
+const KINDS = {
+  models: { list: 'models', judgesModeration: false },
+  providers: { list: 'providers', judgesModeration: true },
+  pricing: { list: null, judgesModeration: false },
+  ip_cidrs: { list: 'ipCidrs', judgesModeration: true },
+} as const satisfies Readonly<Record<RuleKind, KindFacts>>;
+
+type ListKind = { [Kind in RuleKind]: (typeof KINDS)[Kind]['list'] extends null ? never : Kind }[RuleKind];
+
+/** The kinds whose value is conditions, each with the fields that state one. */
+export type ConditionFields = { readonly [Kind in Exclude<RuleKind, ListKind>]: keyof RuleValues[Kind] };
 
 /** What a rule's value gives, by its kind. A kind that a place forgets does not compile. */
-export function byKind<T>(rule: CanonicalRule, cases: { readonly [Kind in RuleKind]: (value: ValueOf<Kind>) => T }): T {
+export function byKind<T>(
+  rule: CanonicalRule,
+  cases: { readonly [Kind in RuleKind]: (value: Readonly<RuleValues[Kind]>) => T },
+): T {
   switch (rule.ruleType) {
     case 'allow_models':
     case 'deny_models':
@@ -70,6 +94,18 @@ export const entriesOf = (rule: CanonicalRule): readonly string[] =>
     ip_cidrs: ({ ipCidrs }) => ipCidrs,
   });
 
+const isListKind = (kind: RuleKind): kind is ListKind => KINDS[kind].list !== null;
+
+/** What the entries of a rule's list give, by its kind; `otherwise` where the value is conditions. */
+export function byList<T>(
+  rule: CanonicalRule,
+  cases: Readonly<Record<ListKind, (entries: readonly string[]) => T>>,
+  otherwise: T,
+): T {
+  const kind = kindOf(rule.ruleType);
+  return isListKind(kind) ? cases[kind](entriesOf(rule)) : otherwise;
+}
+
 /** What a rule type does to what, and its place among the steps in which the reason of a denial is found. */
 interface RuleTypeFacts<Effect extends RuleEffect, Kind extends RuleKind> {
   readonly effect: Effect;
@@ -83,7 +119,7 @@ type RuleTypes = {
     : never;
 };
 
-/** The eight rule types (policy/README.md, "IAM rules"). */
+/** The rule types (policy/README.md, "IAM rules"). */
 const TYPES: RuleTypes = {
   allow_models: { effect: 'allow', kind: 'models', step: 4 },
   deny_models: { effect: 'deny', kind: 'models', step: 3 },
@@ -105,3 +141,6 @@ export const DENIAL_STEPS = Object.values(TYPES).toSorted((a, b) => a.step - b.s
 export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;
 
 export const kindOf = (type: RuleType): RuleKind => TYPES[type].kind;
+
+/** What is true of a rule type's kind. */
+export const factsOf = (type: RuleType): KindFacts => KINDS[kindOf(type)];

@@ -8,10 +8,10 @@ import type {
   RuleValue,
 } from '../generated/types.ts';
 import { validateRuleCreate } from '../generated/validators.js';
-import { checkShape } from './check-shape.ts';
+import { checkShape, type Explanation } from './check-shape.ts';
 import { canonicalCidr, InvalidRangeError } from './client-ip.ts';
 import { invalidRequest } from './errors.ts';
-import type { CanonicalRule, StoredPricingValue } from './iam-rule.ts';
+import type { CanonicalRule, RuleKind, StoredPricingValue } from './iam-rule.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';
 
 /** A rule that may be stored. */
@@ -27,14 +27,22 @@ export interface RuleContent {
 
 const ID = 'letters, digits and . _ : @ / -, at most 512 of them';
 
-const EXPLANATIONS = [
-  { at: /^\/ruleValue\/models\/\d+$/, must: `must be a model id (${ID}) or a prefix of one that ends in its only *` },
-  { at: /^\/ruleValue\/providers\/\d+$/, must: `must be a provider id (${ID})` },
-  { at: /^\/ruleValue\/ipCidrs\/\d+$/, must: 'must be a CIDR range such as 192.0.2.0/24' },
-  {
+/** What must stand in the value of each kind. */
+const OF_KIND: Readonly<Record<RuleKind, Explanation>> = {
+  models: {
+    at: /^\/ruleValue\/models\/\d+$/,
+    must: `must be a model id (${ID}) or a prefix of one that ends in its only *`,
+  },
+  providers: { at: /^\/ruleValue\/providers\/\d+$/, must: `must be a provider id (${ID})` },
+  pricing: {
     at: /^\/ruleValue\/max(Input|Output)Price$/,
     must: 'must be a decimal string or a number, in USD per million tokens',
   },
+  ip_cidrs: { at: /^\/ruleValue\/ipCidrs\/\d+$/, must: 'must be a CIDR range such as 192.0.2.0/24' },
+};
+
+const EXPLANATIONS = [
+  ...Object.values(OF_KIND),
   { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
 ];
 

@@ -3942,7 +3942,7 @@ export interface PolicyViolation {
    */
   ruleIds: string[];
   /**
-   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names and prefixes with `*`, provider names, ranges; for pricing `pricingType=free|paid`, `maxInputPrice=<pico>`, `maxOutputPrice=<pico>`: the conditions that tripped). allow: what was offered (the candidate's names, its provider names, the client address; for pricing the three of `pricingType=free|paid`, `inputPrice=<pico>|unknown`, `outputPrice=<pico>|unknown`). Unknown client address: `unknown`, with either effect.
+   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names and prefixes with `*`, provider names, ranges), or the conditions that tripped, as `<condition>=<value>`. allow: what was offered (the candidate's names, its provider names, the client address), or the attributes that the kind judges, as `<attribute>=<value>`, `unknown` for one that is not known. Prices are in pico-dollars per token: `pricingType=free|paid`, `maxInputPrice=2500000`, `inputPrice=unknown`. Unknown client address: `unknown`, with either effect.
    */
   values: string[];
 }
@@ -3967,7 +3967,7 @@ export interface PolicyShadow {
  */
 export interface PolicyInput {
   /**
-   * What the call does. `moderation` skips the model and pricing kinds.
+   * What the call does. Some kinds do not judge a `moderation` (policy/README.md, "Moderation?").
    */
   action: 'chat' | 'moderation' | 'image';
   /**

@@ -10751,7 +10751,7 @@ export const validateRuleWidening = validate243;
 export const validateWidenedCell = validate244;
 
 export const validateRuleCreate = validate249;
-const schema111 = {"type":"object","additionalProperties":false,"required":["ruleType","ruleValue"],"properties":{"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"allOf":[{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_models","deny_models"]}}},"then":{"properties":{"ruleValue":{"$ref":"ModelsValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_providers","deny_providers"]}}},"then":{"properties":{"ruleValue":{"$ref":"ProvidersValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_pricing","deny_pricing"]}}},"then":{"properties":{"ruleValue":{"$ref":"PricingValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_ip_cidrs","deny_ip_cidrs"]}}},"then":{"properties":{"ruleValue":{"$ref":"IpCidrsValue"}}}}],"$id":"RuleCreate"};
+const schema111 = {"allOf":[{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_models","deny_models"]}}},"then":{"properties":{"ruleValue":{"$ref":"ModelsValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_providers","deny_providers"]}}},"then":{"properties":{"ruleValue":{"$ref":"ProvidersValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_pricing","deny_pricing"]}}},"then":{"properties":{"ruleValue":{"$ref":"PricingValue"}}}},{"if":{"required":["ruleType"],"properties":{"ruleType":{"enum":["allow_ip_cidrs","deny_ip_cidrs"]}}},"then":{"properties":{"ruleValue":{"$ref":"IpCidrsValue"}}}}],"type":"object","additionalProperties":false,"required":["ruleType","ruleValue"],"properties":{"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"RuleCreate"};
 
 function validate249(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="RuleCreate" */;
@@ -33916,7 +33916,7 @@ return errors === 0;
 }
 validate537.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema231 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"$ref":"FixtureSet"},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"$ref":"FixtureSet"},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
+const schema231 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"$ref":"FixtureSet"},"deny":{"type":"string","pattern":"^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"$ref":"FixtureSet"},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
 const schema232 = {"type":["string","array","object"],"maxItems":1000,"items":{"type":"string"},"minProperties":1,"additionalProperties":false,"properties":{"includes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"excludes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureSet"};
 
 function validate540(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -34206,7 +34206,7 @@ return errors === 0;
 }
 validate543.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern110 = new RegExp("^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$", "u");
+const pattern110 = new RegExp("^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
 function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -34458,7 +34458,7 @@ const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
 if(!pattern110.test(data11)){
-validate539.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_(models|providers|pricing|ip_cidrs)|Access denied: .+)$"+"\""}];
+validate539.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }
 }

@@ -1,3 +1,4 @@
+import type { RuleKind } from '../domain/iam-rule.ts';
 import { withName } from '../domain/id.ts';
 import { formatUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
@@ -35,9 +36,9 @@ const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
   allow_providers: (reason) =>
     `provider blocked: ${valuesOf(reason)} ${be(reason)} not among the providers allowed by ${rulesOf(reason)}`,
   deny_pricing: (reason) =>
-    `pricing constraint exceeded: ${pricesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
   allow_pricing: (reason) =>
-    `pricing constraint exceeded: ${pricesOf(reason)} ${be(reason)} not within ${rulesOf(reason)}`,
+    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} not within ${rulesOf(reason)}`,
   deny_ip_cidrs: (reason) =>
     isUnknownAddress(reason)
       ? unknownAddress(reason)
@@ -53,7 +54,7 @@ const unknownAddress = (reason: Told): string =>
 
 const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
 
-const valuesOf = ({ values }: DenialReason): string => values.join(', ');
+const valuesOf = ({ kind, values }: DenialReason): string => values.map((value) => valueText(kind, value)).join(', ');
 
 const be = ({ values }: DenialReason): string => (values.length === 1 ? 'is' : 'are');
 
@@ -66,13 +67,23 @@ const PRICE_LABEL: Readonly<Record<string, string>> = {
   maxOutputPrice: 'output price above',
 };
 
-const pricesOf = ({ values }: DenialReason): string => values.map(priceText).join(', ');
-
 /** `inputPrice=<pico>` as `input price 2.5 USD per million tokens`, `pricingType=paid` as `pricing type paid`. */
-export function priceText(value: string): string {
+function priceText(value: string): string {
   const [name = '', amount = ''] = value.split('=');
   const label = PRICE_LABEL[name];
   if (label === undefined) return `pricing type ${amount}`;
   if (amount === 'unknown') return `${label} unknown`;
   return `${label} ${formatUsdPerMillion(BigInt(amount))} USD per million tokens`;
 }
+
+const asItIs = (value: string): string => value;
+
+const VALUE_TEXT: Readonly<Record<RuleKind, (value: string) => string>> = {
+  models: asItIs,
+  providers: asItIs,
+  pricing: priceText,
+  ip_cidrs: asItIs,
+};
+
+/** A value of a violation, for people. */
+export const valueText = (kind: RuleKind, value: string): string => VALUE_TEXT[kind](value);

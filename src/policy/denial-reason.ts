@@ -14,8 +14,8 @@ export interface DenialReason {
 }
 
 /**
- * Why no candidate is permitted (policy/README.md, "Which reason is reported?"): scopes outermost first, in each the eight steps,
- * each dropping the candidates that violate it; the reason is the step that left none.
+ * Why no candidate is permitted (policy/README.md, "Which reason is reported?"): scopes outermost first, in each the steps of
+ * its rule types, each dropping the candidates that violate it; the reason is the step that left none.
  * @throws PolicyFailure when the decision permits a candidate, or does not say why not.
  */
 export function denialReason(input: PolicyInput, decision: PolicyDecision): DenialReason {

@@ -3,6 +3,9 @@ import type { PolicyCandidate, PolicyInput, PolicySubject } from '../generated/t
 import { deepFreeze } from '../lib/deep-freeze.ts';
 import type { DataDocument } from './data-document.ts';
 
+/** What rules may look at in a candidate, and a candidate may lack. */
+export type CandidateAttribute = Exclude<keyof PolicyCandidate, 'id' | 'names' | 'provider_names' | 'free'>;
+
 /** The texts of inputs that are frozen throughout. */
 const texts = new WeakMap<object, string>();
 
@@ -15,14 +18,12 @@ const known = new WeakMap<Mapping, PolicyCandidate>();
 export function policyCandidate(mapping: Mapping): PolicyCandidate {
   const made = known.get(mapping);
   if (made !== undefined) return made;
-  const { prompt, completion } = mapping.prices;
   const candidate: PolicyCandidate = deepFreeze({
     id: mapping.id,
     names: [...mapping.names],
     provider_names: [...mapping.providerNames],
     free: isFree(mapping),
-    ...(prompt === undefined ? {} : { input_price: comparablePrice(prompt) }),
-    ...(completion === undefined ? {} : { output_price: comparablePrice(completion) }),
+    ...knownAttributes(mapping),
   });
   known.set(mapping, candidate);
   return candidate;
@@ -71,6 +72,18 @@ const asks = (input: PolicyInput, [action, clientIp, subjects, mappings, tool]: 
   subjects.every(({ scope, id }, at) => input.subjects[at]?.scope === scope && input.subjects[at]?.id === id) &&
   mappings.every((mapping, at) => input.candidates[at] === policyCandidate(mapping));
 
+function knownAttributes({ prices }: Mapping): Pick<PolicyCandidate, CandidateAttribute> {
+  const attributes: { readonly [Attribute in CandidateAttribute]: PolicyCandidate[Attribute] | undefined } = {
+    input_price: comparablePrice(prices.prompt),
+    output_price: comparablePrice(prices.completion),
+  };
+  return Object.fromEntries(
+    Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}
+
 /** Every cap is at most 9e12 pico-dollars, so whatever a JSON number cannot hold exactly compares the same when cut off. */
-const comparablePrice = (pico: bigint): number =>
-  pico > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(pico);
+function comparablePrice(pico: bigint | undefined): number | undefined {
+  if (pico === undefined) return undefined;
+  return pico > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(pico);
+}

@@ -1,29 +1,35 @@
-import type { PolicyRule } from '../domain/iam-rule.ts';
-import type { PolicyInput } from '../generated/types.ts';
+import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
+import type { PolicyCandidate, PolicyInput, RuleType } from '../generated/types.ts';
 import { compileSubjectRules, dataDocument } from './data-document.ts';
+import type { CandidateAttribute } from './input-document.ts';
 import type { Pdp } from './pdp.ts';
 import { PolicyFailure } from './policy-failure.ts';
 
-/** A rule that denies the call below, and one of the same type that lets it pass. */
-type Case = readonly [denying: PolicyRule, passing: PolicyRule];
+/**
+ * A rule that denies the call below, one of the same type that lets it pass, and what of the call both look at that may be
+ * unknown, in which case both deny it.
+ */
+type Case = readonly [denying: PolicyRule, passing: PolicyRule, unknown?: CandidateAttribute | 'client_ip'];
 
-const CALL: PolicyInput = {
-  action: 'chat',
-  client_ip: '192.0.2.1',
-  subjects: [{ scope: 'key', id: 'key_test' }],
-  candidates: [
-    {
-      id: 'acme/swift-1',
-      names: ['swift-1', 'acme/swift-1'],
-      provider_names: ['acme'],
-      free: false,
-      input_price: 2_000_000,
-      output_price: 4_000_000,
-    },
-  ],
+/** It lacks nothing. */
+export const SWIFT: Required<PolicyCandidate> = {
+  id: 'acme/swift-1',
+  names: ['swift-1', 'acme/swift-1'],
+  provider_names: ['acme'],
+  free: false,
+  input_price: 2_000_000,
+  output_price: 4_000_000,
 };
 
-const base = { id: 'rule_test', mode: 'enforce' } as const;
+/** By one key from a known address. */
+export const CALL: PolicyInput = {
+  action: 'chat',
+  client_ip: '192.0.2.1',
+  subjects: [{ scope: 'key', id: 'key_1' }],
+  candidates: [SWIFT],
+};
+
+const base = { id: 'rule_1', mode: 'enforce' } as const;
 const models = (ruleType: 'allow_models' | 'deny_models', entry: string): PolicyRule => ({
   ...base,
   ruleType,
@@ -34,10 +40,10 @@ const providers = (ruleType: 'allow_providers' | 'deny_providers', entry: string
   ruleType,
   ruleValue: { providers: [entry] },
 });
-const inputCap = (ruleType: 'allow_pricing' | 'deny_pricing', maxInputPrice: string): PolicyRule => ({
+const pricing = (ruleType: 'allow_pricing' | 'deny_pricing', ruleValue: StoredPricingValue): PolicyRule => ({
   ...base,
   ruleType,
-  ruleValue: { maxInputPrice },
+  ruleValue,
 });
 const range = (ruleType: 'allow_ip_cidrs' | 'deny_ip_cidrs', cidr: string): PolicyRule => ({
   ...base,
@@ -45,30 +51,67 @@ const range = (ruleType: 'allow_ip_cidrs' | 'deny_ip_cidrs', cidr: string): Poli
   ruleValue: { ipCidrs: [cidr] },
 });
 
-const CASES: readonly Case[] = [
-  [models('deny_models', 'swift-1'), models('deny_models', 'slow-1')],
-  [models('deny_models', 'acme/*'), models('deny_models', 'other/*')],
-  [models('allow_models', 'slow-1'), models('allow_models', 'swift-1')],
-  [models('allow_models', 'slow-*'), models('allow_models', 'swift-*')],
-  [providers('deny_providers', 'acme'), providers('deny_providers', 'other')],
-  [providers('allow_providers', 'other'), providers('allow_providers', 'acme')],
-  [inputCap('deny_pricing', '1.999999'), inputCap('deny_pricing', '2')],
-  [inputCap('allow_pricing', '1.999999'), inputCap('allow_pricing', '2')],
-  [range('deny_ip_cidrs', '192.0.2.0/24'), range('deny_ip_cidrs', '198.51.100.0/24')],
-  [range('allow_ip_cidrs', '198.51.100.0/24'), range('allow_ip_cidrs', '192.0.2.0/24')],
-];
+/** The start of the gateway, the tests and the mutants of the policy judge by them. */
+export const CASES: Readonly<Record<RuleType, readonly [Case, ...Case[]]>> = {
+  deny_models: [
+    [models('deny_models', 'swift-1'), models('deny_models', 'slow-1')],
+    [models('deny_models', 'acme/*'), models('deny_models', 'other/*')],
+  ],
+  allow_models: [
+    [models('allow_models', 'slow-1'), models('allow_models', 'swift-1')],
+    [models('allow_models', 'slow-*'), models('allow_models', 'swift-*')],
+  ],
+  deny_providers: [[providers('deny_providers', 'acme'), providers('deny_providers', 'other')]],
+  allow_providers: [[providers('allow_providers', 'other'), providers('allow_providers', 'acme')]],
+  deny_pricing: [
+    [
+      pricing('deny_pricing', { maxInputPrice: '1.999999' }),
+      pricing('deny_pricing', { maxInputPrice: '2' }),
+      'input_price',
+    ],
+    [
+      pricing('deny_pricing', { maxOutputPrice: '3.999999' }),
+      pricing('deny_pricing', { maxOutputPrice: '4' }),
+      'output_price',
+    ],
+  ],
+  allow_pricing: [
+    [
+      pricing('allow_pricing', { maxInputPrice: '1.999999' }),
+      pricing('allow_pricing', { maxInputPrice: '2' }),
+      'input_price',
+    ],
+    [
+      pricing('allow_pricing', { maxOutputPrice: '3.999999' }),
+      pricing('allow_pricing', { maxOutputPrice: '4' }),
+      'output_price',
+    ],
+  ],
+  deny_ip_cidrs: [[range('deny_ip_cidrs', '192.0.2.0/24'), range('deny_ip_cidrs', '198.51.100.0/24'), 'client_ip']],
+  allow_ip_cidrs: [[range('allow_ip_cidrs', '198.51.100.0/24'), range('allow_ip_cidrs', '192.0.2.0/24'), 'client_ip']],
+};
 
 /**
  * Null when the policy denies and permits what every policy of ours must, for each rule kind and effect; else the first
  * fault. A policy whose rules were folded away by the compiler, or that denies everything, does not get past this.
  */
 export function selfTestFault(pdp: Pdp): string | null {
-  for (const [denying, passing] of CASES) {
-    if (!outcomeIs(pdp, denying, 'denied')) return `${describe(denying)} does not deny.`;
-    if (!outcomeIs(pdp, passing, 'permitted')) return `${describe(passing)} does not permit.`;
+  for (const [denying, passing, unknown] of Object.values(CASES).flat()) {
+    if (!outcomeIs(pdp, CALL, denying, 'denied')) return `${describe(denying)} does not deny.`;
+    if (!outcomeIs(pdp, CALL, passing, 'permitted')) return `${describe(passing)} does not permit.`;
+    if (unknown === undefined) continue;
+    const call = callWithout(unknown);
+    for (const rule of [denying, passing]) {
+      if (!outcomeIs(pdp, call, rule, 'denied')) return `${describe(rule)} does not deny an unknown ${unknown}.`;
+    }
   }
   return judgesUnknownSubject(pdp) ? 'A subject whose rules are missing is judged.' : null;
 }
+
+const callWithout = (unknown: CandidateAttribute | 'client_ip'): PolicyInput =>
+  unknown === 'client_ip'
+    ? { ...CALL, client_ip: null }
+    : { ...CALL, candidates: [{ ...SWIFT, [unknown]: undefined }] };
 
 function judgesUnknownSubject(pdp: Pdp): boolean {
   try {
@@ -81,10 +124,10 @@ function judgesUnknownSubject(pdp: Pdp): boolean {
 }
 
 /** Both entrypoints must say so, and a denial must name the rule. */
-function outcomeIs(pdp: Pdp, rule: PolicyRule, outcome: 'denied' | 'permitted'): boolean {
-  const data = dataDocument([{ id: 'key_test', rules: compileSubjectRules([rule]) }]);
-  const { permitted, violations } = pdp.decide(CALL, data);
-  const listed = pdp.permitted(CALL, data);
+function outcomeIs(pdp: Pdp, call: PolicyInput, rule: PolicyRule, outcome: 'denied' | 'permitted'): boolean {
+  const data = dataDocument([{ id: 'key_1', rules: compileSubjectRules([rule]) }]);
+  const { permitted, violations } = pdp.decide(call, data);
+  const listed = pdp.permitted(call, data);
   if (outcome === 'permitted') return permitted.length === 1 && listed.length === 1 && violations.length === 0;
   const [violation] = violations;
   return listed.length === 0 && violations.length === 1 && violation?.ruleIds.join() === rule.id;

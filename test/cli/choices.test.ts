@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUDIT_ACTIONS } from '../../src/admin/audit/audit-trail.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import { type CommandLine, createCommandLine } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -47,12 +48,10 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
 const PRICES =
   'prompt, completion, request, image, input_cache_read, input_cache_write, input_cache_write_1h, internal_reasoning, input_audio, input_audio_cache_read, output_audio, input_image, output_image, per_image, web_search';
 const CAPABILITIES = 'streaming, vision, tools, parallel-tool-calls, reasoning, json-output, structured-outputs';
-const RULE_TYPES =
-  'allow_models, deny_models, allow_providers, deny_providers, allow_pricing, deny_pricing, allow_ip_cidrs, deny_ip_cidrs';
 
 /** The same of what is a list, or more than a word: a wrong value, and what is said of it. */
 const LISTS: readonly (readonly [command: string, option: string, value: string, sentence: string])[] = [
-  ['rules update', '--rule-type <ruleType>', 'deny', `It must be one of ${RULE_TYPES}.`],
+  ['rules update', '--rule-type <ruleType>', 'deny', `It must be one of ${RULE_TYPES.join(', ')}.`],
   ['custom-models add', '--price <price>', 'output=1', `The name must be one of ${PRICES}.`],
   ['custom-models add', '--supports <list>', 'tools,flying', `It must be "none" or a comma list of ${CAPABILITIES}.`],
   ['custom-models add', '--input <list>', 'text,smell', 'It must be a comma list of text, image, audio, video, file.'],
@@ -79,7 +78,7 @@ describe('the command line refuses a wrong value, and names the right ones', () 
   });
 
   it.each([
-    ['rules add', 'ruleType', `It must be one of ${RULE_TYPES}.`],
+    ['rules add', 'ruleType', `It must be one of ${RULE_TYPES.join(', ')}.`],
     ['organizations set-plan', 'plan', 'Allowed choices are free, pro, enterprise.'],
   ])('%s <%s>', async (command, argument, sentence) => {
     expect(await portcullis.run(...command.split(' '), 'wrong')).toEqual(

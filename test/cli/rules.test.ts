@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { conditionOptions } from '../../src/cli/terminal/rule-options.ts';
+import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { RuleAnswer } from '../../src/generated/types.ts';
 import { validateRuleAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { CASES } from '../../src/policy/self-test-cases.ts';
 import { PROXIES_UNSET } from '../support/warnings.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
@@ -27,6 +30,13 @@ async function compiled(subjectId: string): Promise<unknown> {
   const texts = await portcullis.store.subjectRules(portcullis.first.organizationId, [subjectId]);
   return JSON.parse(texts.get(subjectId)?.text ?? '');
 }
+
+/** The option that fills a field of conditions. */
+const OPTIONS = new Map(
+  Object.values(conditionOptions()).flatMap(({ fields }) =>
+    Object.entries(fields).map(([field, { long }]) => [field, long] as const),
+  ),
+);
 
 const KEY = ['--key', 'First gateway key'];
 
@@ -116,6 +126,18 @@ describe('portcullis rules', () => {
     if (!validateRuleList(list)) throw new Error('not a list of rules');
     for (const { id, ruleType } of list.rules) {
       if (ruleType === 'deny_ip_cidrs') await portcullis.run('rules', 'remove', id);
+    }
+  });
+
+  it('adds a rule of every type, by entries or by options', async () => {
+    for (const type of RULE_TYPES) {
+      const rule = CASES[type].at(-1)?.[1];
+      const given = Object.entries(rule?.ruleValue ?? {}).flatMap(([field, value]) =>
+        Array.isArray(value) ? value : [OPTIONS.get(field) ?? field, String(value)],
+      );
+      const added = answerOf(await portcullis.run('rules', 'add', '--organization', type, ...given, '--json')).rule;
+      expect([added.ruleType, added.ruleValue]).toEqual([type, rule?.ruleValue]);
+      await portcullis.run('rules', 'remove', added.id);
     }
   });
 

@@ -1,6 +1,7 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { PolicyDecision } from '../../src/generated/types.ts';
 import { validatePolicyInput } from '../../src/generated/validators.js';
 import { policyCase } from './arbitraries.ts';
@@ -45,7 +46,7 @@ describe('the compiled policy and the oracle', () => {
 /** What the cases must bring about, each in at least one of 1,000: agreement about nothing would prove nothing. */
 const OUTCOMES = [
   ...['none permitted', 'some permitted', 'all permitted', 'would_deny', 'would_allow', 'unknown address'],
-  ...['models', 'providers', 'pricing', 'ip_cidrs'].flatMap((kind) => [`allow_${kind}`, `deny_${kind}`]),
+  ...RULE_TYPES,
 ];
 
 function outcomesOf({ candidates }: OracleRequest, { permitted, violations, shadow }: PolicyDecision): Set<string> {

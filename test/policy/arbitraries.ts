@@ -1,7 +1,9 @@
 /** Random policy cases out of a small universe, so that entries, names, prices and addresses often collide. */
 import fc from 'fast-check';
+import { effectOf, RULE_TYPES, type RuleEffect } from '../../src/domain/iam-rule.ts';
 import { mappingNames } from '../../src/domain/model.ts';
-import type { PolicyCandidate } from '../../src/generated/types.ts';
+import type { PolicyCandidate, RuleType } from '../../src/generated/types.ts';
+import type { CandidateAttribute } from '../../src/policy/input-document.ts';
 import type { OracleRequest, OracleSubject, RuleContent } from './oracle.ts';
 import { picoPerToken } from './oracle.ts';
 import { formatAddress, parseAddress } from './oracle-addresses.ts';
@@ -39,16 +41,21 @@ const PRICES = [...new Set(CAPS.flatMap((cap) => [-1, 0, 1].map((step) => Number
 
 const price = fc.constantFrom(0, 0, ...PRICES.filter((pico) => pico >= 0));
 
+/** What a candidate may lack. */
+const ATTRIBUTES = { input_price: price, output_price: price } satisfies Readonly<
+  Record<CandidateAttribute, fc.Arbitrary<unknown>>
+>;
+
 /** A mapping that could serve the call. It is free only when it has no price above zero. */
 export const candidate: fc.Arbitrary<PolicyCandidate> = fc
   .record({
     mapping: fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...CATALOGUE) }, fc.constantFrom(...CUSTOM)),
-    prices: fc.record({ input_price: price, output_price: price }, { requiredKeys: [] }),
+    attributes: fc.record(ATTRIBUTES, { requiredKeys: [] }),
     flag: fc.boolean(),
   })
-  .map(({ mapping, prices, flag }) => {
-    const costs = Object.values(prices).some((pico) => pico > 0);
-    return { ...mapping, ...prices, free: flag && !costs };
+  .map(({ mapping, attributes, flag }) => {
+    const { input_price = 0, output_price = 0 } = attributes;
+    return { ...mapping, ...attributes, free: flag && input_price === 0 && output_price === 0 };
   });
 
 export const candidates = fc.uniqueArray(candidate, { minLength: 1, maxLength: 6, selector: ({ id }) => id });
@@ -117,19 +124,28 @@ const pricing = fc
   )
   .filter((value) => Object.keys(value).length > 0);
 
-/** Type and value of a rule, by effect. */
-export const allowContent: fc.Arbitrary<RuleContent> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('allow_models' as const), ruleValue: models }) },
-  { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('allow_providers' as const), ruleValue: providers }) },
-  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_pricing' as const), ruleValue: pricing }) },
-  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_ip_cidrs' as const), ruleValue: ipCidrs }) },
-);
-export const denyContent: fc.Arbitrary<RuleContent> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('deny_models' as const), ruleValue: models }) },
-  { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('deny_providers' as const), ruleValue: providers }) },
-  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_pricing' as const), ruleValue: pricing }) },
-  { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_ip_cidrs' as const), ruleValue: ipCidrs }) },
-);
+/** Type and value of a rule of each type, and how often it comes. */
+const CONTENT: Readonly<Record<RuleType, fc.WeightedArbitrary<RuleContent>>> = {
+  allow_models: { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('allow_models'), ruleValue: models }) },
+  deny_models: { weight: 3, arbitrary: fc.record({ ruleType: fc.constant('deny_models'), ruleValue: models }) },
+  allow_providers: {
+    weight: 3,
+    arbitrary: fc.record({ ruleType: fc.constant('allow_providers'), ruleValue: providers }),
+  },
+  deny_providers: {
+    weight: 3,
+    arbitrary: fc.record({ ruleType: fc.constant('deny_providers'), ruleValue: providers }),
+  },
+  allow_pricing: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_pricing'), ruleValue: pricing }) },
+  deny_pricing: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_pricing'), ruleValue: pricing }) },
+  allow_ip_cidrs: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_ip_cidrs'), ruleValue: ipCidrs }) },
+  deny_ip_cidrs: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_ip_cidrs'), ruleValue: ipCidrs }) },
+};
+
+const contentOf = (effect: RuleEffect): fc.Arbitrary<RuleContent> =>
+  fc.oneof(...RULE_TYPES.filter((type) => effectOf(type) === effect).map((type) => CONTENT[type]));
+export const allowContent = contentOf('allow');
+export const denyContent = contentOf('deny');
 
 const mode = fc.constantFrom('enforce' as const, 'enforce' as const, 'report' as const);
 const draft = fc.tuple(fc.oneof(allowContent, denyContent), mode).map(([content, mode]) => ({ ...content, mode }));

@@ -1,12 +1,16 @@
 /** The reason of a denial and its sentence, from rules to words (policy/README.md, "Which reason is reported?"). */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { PolicyRule } from '../../src/domain/iam-rule.ts';
+import { type PolicyRule, RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { PolicyInput } from '../../src/generated/types.ts';
+import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { denialMessage } from '../../src/policy/denial-message.ts';
 import { type DenialReason, denialReason } from '../../src/policy/denial-reason.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { PolicyFailure } from '../../src/policy/policy-failure.ts';
+import { CASES } from '../../src/policy/self-test-cases.ts';
 import { CALL, ipRule, modelRule, pricingRule, providerRule, SWIFT } from './policy-call.ts';
 
 const pdp = createPdp();
@@ -59,22 +63,17 @@ describe('the reason', () => {
     });
   });
 
-  test('is the first of the eight steps that leaves no candidate, within a scope', () => {
-    const steps: [string, PolicyRule][] = [
-      ['deny ip_cidrs', ipRule('r1', 'deny', '192.0.2.0/24')],
-      ['allow ip_cidrs', ipRule('r2', 'allow', '10.0.0.0/8')],
-      ['deny models', modelRule('r3', 'deny', 'swift-*')],
-      ['allow models', modelRule('r4', 'allow', 'slow-1')],
-      ['deny providers', providerRule('r5', 'deny', 'acme', 'azure')],
-      ['allow providers', providerRule('r6', 'allow', 'other')],
-      ['deny pricing', pricingRule('r7', 'deny', { pricingType: 'paid' })],
-      ['allow pricing', pricingRule('r8', 'allow', { pricingType: 'free' })],
-    ];
+  test('is the first of the steps of policy/README.md that leaves no candidate, within a scope', () => {
+    const page = readFileSync(path.join(POLICY_DIRECTORY, 'README.md'), 'utf8');
+    const [, row = ''] = /^\| Which reason is reported\? \|(.+)\|$/m.exec(page) ?? [];
+    const steps = RULE_TYPES.toSorted((a, b) => row.indexOf(`\`${a}\``) - row.indexOf(`\`${b}\``));
+    expect([...row.matchAll(/`(\w+)`/g)].map(([, type]) => type)).toEqual(steps);
+    const rules = steps.map((type): PolicyRule => ({ ...CASES[type][0][0], id: type }));
     const reported = steps.map((_, index) => {
-      const { effect, kind, ruleIds } = reasonOf({ key: steps.slice(index).map(([, rule]) => rule) });
-      return [`${effect} ${kind}`, ruleIds];
+      const { effect, kind, ruleIds } = reasonOf({ key: rules.slice(index) }, { candidates: [SWIFT] });
+      return [`${effect}_${kind}`, ruleIds];
     });
-    expect(reported).toEqual(steps.map(([step, { id }]) => [step, [id]]));
+    expect(reported).toEqual(steps.map((type) => [type, [type]]));
   });
 
   test('is the step that drops the last candidate, not one that drops some', () => {

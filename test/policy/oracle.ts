@@ -2,35 +2,22 @@
  * The oracle: policy/README.md, "How a decision is made" as naive loops over rule records. It shares nothing with src/policy and
  * policy/ (no data document, no address code, no price code), so that what both answer alike is unlikely to be wrong in both.
  */
+import type { CanonicalRule, PolicyRule, RuleEffect, RuleKind, StoredPricingValue } from '../../src/domain/iam-rule.ts';
 import type {
-  IpCidrsValue,
-  ModelsValue,
   PolicyCandidate,
   PolicyDecision,
   PolicyInput,
   PolicySubject,
   PolicyViolation,
-  ProvidersValue,
-  RuleMode,
+  RuleType,
 } from '../../src/generated/types.ts';
 import { rangesAround } from './oracle-addresses.ts';
 
-export interface PricingValue {
-  readonly pricingType?: 'free' | 'paid';
-  /** USD per million tokens. */
-  readonly maxInputPrice?: string;
-  readonly maxOutputPrice?: string;
-}
-
 /** Type and value of a rule record. */
-export type RuleContent =
-  | { readonly ruleType: 'allow_models' | 'deny_models'; readonly ruleValue: ModelsValue }
-  | { readonly ruleType: 'allow_providers' | 'deny_providers'; readonly ruleValue: ProvidersValue }
-  | { readonly ruleType: 'allow_pricing' | 'deny_pricing'; readonly ruleValue: PricingValue }
-  | { readonly ruleType: 'allow_ip_cidrs' | 'deny_ip_cidrs'; readonly ruleValue: IpCidrsValue };
+export type RuleContent = CanonicalRule;
 
 /** An active rule record, as the management API stores it. */
-export type OracleRule = RuleContent & { readonly id: string; readonly mode: RuleMode };
+export type OracleRule = PolicyRule;
 
 export interface OracleSubject extends PolicySubject {
   readonly rules: readonly OracleRule[];
@@ -44,10 +31,7 @@ export interface OracleRequest {
   readonly candidates: readonly PolicyCandidate[];
 }
 
-type Kind = PolicyViolation['kind'];
-type Effect = PolicyViolation['effect'];
-
-const TYPES = {
+const TYPES: Readonly<Record<RuleType, { readonly kind: RuleKind; readonly effect: RuleEffect }>> = {
   allow_models: { kind: 'models', effect: 'allow' },
   deny_models: { kind: 'models', effect: 'deny' },
   allow_providers: { kind: 'providers', effect: 'allow' },
@@ -56,7 +40,28 @@ const TYPES = {
   deny_pricing: { kind: 'pricing', effect: 'deny' },
   allow_ip_cidrs: { kind: 'ip_cidrs', effect: 'allow' },
   deny_ip_cidrs: { kind: 'ip_cidrs', effect: 'deny' },
-} as const;
+};
+
+interface Judged {
+  /** "[Moderation:] rules on models and prices are skipped, those on providers and addresses apply." */
+  readonly skippedForModeration: boolean;
+  /** "`values` what the candidate offered"; null: "IP: once per scope, without `candidate`". */
+  readonly offered: ((candidate: PolicyCandidate) => readonly string[]) | null;
+}
+
+const KINDS: Readonly<Record<RuleKind, Judged>> = {
+  models: { skippedForModeration: true, offered: ({ names }) => names },
+  providers: { skippedForModeration: false, offered: ({ provider_names }) => provider_names },
+  pricing: {
+    skippedForModeration: true,
+    offered: ({ free, input_price = 'unknown', output_price = 'unknown' }) => [
+      `pricingType=${free ? 'free' : 'paid'}`,
+      `inputPrice=${input_price}`,
+      `outputPrice=${output_price}`,
+    ],
+  },
+  ip_cidrs: { skippedForModeration: false, offered: null },
+};
 
 /** What schemas/policy/decision.json describes; every list sorted, violations by their JSON text. */
 export function oracleDecision(request: OracleRequest): PolicyDecision {
@@ -98,15 +103,13 @@ function evaluate(request: OracleRequest, withReportRules: boolean): PolicyDecis
   // "A candidate must pass all of them [the scopes]. A scope without rules lets everything through."
   for (const { scope, rules: all } of request.subjects) {
     const rules = all.filter((rule) => withReportRules || rule.mode === 'enforce');
-    for (const kind of ['models', 'providers', 'pricing', 'ip_cidrs'] as const) {
-      if (isSkipped(request, kind)) continue;
+    for (const type of Object.values(TYPES)) {
+      if (isSkipped(request, type.kind)) continue;
       // "IP: once per scope, without `candidate`"; otherwise "each candidate is judged alone".
-      for (const candidate of kind === 'ip_cidrs' ? [undefined] : candidates) {
-        for (const effect of ['deny', 'allow'] as const) {
-          const found = judge(rules, kind, effect, candidate, clientIp);
-          if (found === undefined) continue;
-          violations.push({ scope, kind, effect, ...(candidate && { candidate: candidate.id }), ...found });
-        }
+      for (const candidate of KINDS[type.kind].offered === null ? [undefined] : candidates) {
+        const found = judge(rules, type, candidate, clientIp);
+        if (found === undefined) continue;
+        violations.push({ scope, ...type, ...(candidate && { candidate: candidate.id }), ...found });
       }
     }
   }
@@ -116,9 +119,8 @@ function evaluate(request: OracleRequest, withReportRules: boolean): PolicyDecis
   return { permitted: sorted(permitted.map(({ id }) => id)), violations };
 }
 
-/** "[Moderation:] model and pricing kinds are skipped; provider and IP kinds apply." */
-function isSkipped({ action }: OracleRequest, kind: Kind): boolean {
-  return action === 'moderation' && (kind === 'models' || kind === 'pricing');
+function isSkipped({ action }: OracleRequest, kind: RuleKind): boolean {
+  return action === 'moderation' && KINDS[kind].skippedForModeration;
 }
 
 function violationsOf(candidate: PolicyCandidate, { violations }: { violations: PolicyViolation[] }) {
@@ -128,8 +130,7 @@ function violationsOf(candidate: PolicyCandidate, { violations }: { violations: 
 /** The violation of one scope by all its rules of one kind and effect, if any. */
 function judge(
   scopeRules: readonly OracleRule[],
-  kind: Kind,
-  effect: Effect,
+  { kind, effect }: (typeof TYPES)[RuleType],
   candidate: PolicyCandidate | undefined,
   clientIp: string | null,
 ): { ruleIds: string[]; values: string[] } | undefined {
@@ -181,7 +182,7 @@ function entryMatchesName(entry: string, name: string): boolean {
   return entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : entry === name;
 }
 
-function priceConditions(value: PricingValue, candidate: PolicyCandidate) {
+function priceConditions(value: StoredPricingValue, candidate: PolicyCandidate) {
   const conditions: { text: string; holds: boolean; trips: boolean }[] = [];
   if (value.pricingType !== undefined) {
     const holds = (value.pricingType === 'free') === candidate.free;
@@ -204,13 +205,9 @@ export function picoPerToken(usdPerMillion: string): bigint {
   return BigInt(whole) * 1_000_000n + BigInt(places.padEnd(6, '0'));
 }
 
-/** "`values` what the candidate offered." */
-function offered(kind: Kind, candidate: PolicyCandidate | undefined, clientIp: string | null): readonly string[] {
+function offered(kind: RuleKind, candidate: PolicyCandidate | undefined, clientIp: string | null): readonly string[] {
   if (candidate === undefined) return clientIp === null ? [] : [clientIp];
-  if (kind === 'models') return candidate.names;
-  if (kind === 'providers') return candidate.provider_names;
-  const { free, input_price = 'unknown', output_price = 'unknown' } = candidate;
-  return [`pricingType=${free ? 'free' : 'paid'}`, `inputPrice=${input_price}`, `outputPrice=${output_price}`];
+  return KINDS[kind].offered?.(candidate) ?? [];
 }
 
 function sorted(values: Iterable<string>): string[] {

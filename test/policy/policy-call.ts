@@ -1,24 +1,8 @@
 /** A small call and its data document, for tests that vary one thing. */
 import type { PolicyRule, StoredPricingValue } from '../../src/domain/iam-rule.ts';
-import type { PolicyInput } from '../../src/generated/types.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
 
-export const SWIFT = {
-  id: 'acme/swift-1',
-  names: ['swift-1', 'acme/swift-1'],
-  provider_names: ['acme'],
-  free: false,
-  input_price: 2_000_000,
-  output_price: 4_000_000,
-};
-
-/** By one key from a known address. */
-export const CALL: PolicyInput = {
-  action: 'chat',
-  client_ip: '192.0.2.1',
-  subjects: [{ scope: 'key', id: 'key_1' }],
-  candidates: [SWIFT],
-};
+export { CALL, SWIFT } from '../../src/policy/self-test-cases.ts';
 
 export const dataOfKey = (...rules: PolicyRule[]): DataDocument =>
   dataDocument([{ id: 'key_1', rules: compileSubjectRules(rules) }]);

@@ -7,10 +7,7 @@
 #   - input: schema.input
 package gateway.authz
 
-import data.gateway.iam.ip
-import data.gateway.iam.models
-import data.gateway.iam.pricing
-import data.gateway.iam.providers
+import data.gateway.iam
 import data.gateway.lib.combine
 import data.gateway.lib.scopes
 
@@ -59,10 +56,8 @@ _permitted := combine.permitted(_candidates, _violations)
 
 _violations := [found.violation | some found in _found; found.mode == "enforce"]
 
-_found := array.concat(
-	array.concat(models.violations, providers.violations),
-	array.concat(pricing.violations, ip.violations),
-)
+# Every package below `iam` is a rule kind.
+_found := [found | some found in iam[_].violations]
 
 _shadow := {
 	"permitted": _shadow_permitted,
@@ -80,13 +75,13 @@ _gained := {candidate | some candidate in _shadow_permitted; not candidate in _p
 
 _would_allow contains match.rule if {
 	count(_gained) > 0
-	some match in ((models.allowing | providers.allowing) | pricing.allowing)
+	some match in iam[_].allowing
 	match.candidate in _gained
 	match.rule in scopes.report_rules
 }
 
 _would_allow contains rule if {
 	count(_gained) > 0
-	some rule in ip.allowing
+	some rule in iam.ip.allowing
 	rule in scopes.report_rules
 }

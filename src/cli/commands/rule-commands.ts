@@ -1,13 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
-import { kindOf, LIST_FIELD, RULE_TYPES } from '../../domain/iam-rule.ts';
+import { factsOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
 import { keyId, memberId } from '../run/references.ts';
 import { ruleWriteOf } from '../run/rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { conditionOptions } from '../terminal/rule-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface OwnerOptions extends CommonOptions {
@@ -20,9 +21,6 @@ interface RuleOptions {
   readonly mode?: string;
   readonly status?: string;
   readonly description?: string;
-  readonly type?: string;
-  readonly maxInputPrice?: string;
-  readonly maxOutputPrice?: string;
 }
 
 function parseRuleType(text: string): RuleType {
@@ -42,14 +40,16 @@ const owned = (command: Command): Command =>
     .addOption(new Option('--member <id|e-mail>', "a member's rules").conflicts('organization'))
     .option('--organization', "the organization's rules");
 
-const described = (command: Command, types = ['free', 'paid']): Command =>
+function described(command: Command, ...more: string[]): Command {
   command
     .addOption(new Option('--mode <mode>', 'enforce, or report only').choices(['enforce', 'report']))
     .addOption(new Option('--status <status>', 'whether the rule counts').choices(['active', 'inactive']))
-    .option('--description <text>', 'label of the rule')
-    .addOption(new Option('--type <type>', 'pricing rules: the type of price').choices(types))
-    .option('--max-input-price <usd>', 'pricing rules: USD per million input tokens')
-    .option('--max-output-price <usd>', 'pricing rules: USD per million output tokens');
+    .option('--description <text>', 'label of the rule');
+  for (const { fields } of Object.values(conditionOptions(...more))) {
+    for (const option of Object.values(fields)) command.addOption(option);
+  }
+  return command;
+}
 
 function ownerOf(workspace: Workspace, { key, member, organization }: OwnerOptions): RuleOwner | undefined {
   if (key !== undefined) return { kind: 'key', key: keyId(workspace, key) };
@@ -77,22 +77,34 @@ function updateOf(present: RuleType, entries: readonly string[], options: Update
 const withoutNone = (value: object): object =>
   Object.fromEntries(Object.entries(value).map(([name, each]) => [name, each === NONE ? null : each]));
 
-/** `ruleValue` from the entries and the price options, or undefined when none is given. */
-function ruleValue(type: RuleType, entries: readonly string[], options: RuleOptions): object | undefined {
-  const { type: pricingType, maxInputPrice, maxOutputPrice } = options;
-  const price = Object.entries({ pricingType, maxInputPrice, maxOutputPrice }).filter(
-    ([, value]) => value !== undefined,
-  );
-  const field = LIST_FIELD[kindOf(type)];
-  if (field === null) {
-    if (entries.length > 0)
-      throw new UsageError(
-        `A rule of type ${type} takes --type, --max-input-price or --max-output-price, not entries.`,
-      );
-    return price.length === 0 ? undefined : Object.fromEntries(price);
+const CONDITIONS = Object.entries(conditionOptions()).map(([kind, { called, fields }]) => {
+  const options = Object.entries(fields);
+  const names = options.map(([, { long }]) => long);
+  return { kind, called, options, names: names.join(', ').replace(/, (?=[^,]*$)/, ' or ') };
+});
+
+/** What the value of a rule is made of. */
+const needsOf = (type: RuleType): string =>
+  CONDITIONS.find(({ kind }) => kind === kindOf(type))?.names ?? 'at least one entry';
+
+/** `ruleValue` from the entries and the options of conditions, or undefined when none is given. */
+function ruleValue(type: RuleType, entries: readonly string[], given: RuleOptions): object | undefined {
+  const stated = CONDITIONS.flatMap(({ kind, called, options }) => {
+    const fields = options.map(([field, option]) => [field, Reflect.get(given, option.attributeName())] as const);
+    const named = fields.filter(([, value]) => value !== undefined);
+    return named.length === 0 ? [] : { kind, called, value: Object.fromEntries(named) };
+  });
+  const { list } = factsOf(type);
+  if (list === null && entries.length > 0) {
+    throw new UsageError(`A rule of type ${type} takes ${needsOf(type)}, not entries.`);
   }
-  if (price.length > 0) throw new UsageError(`Price options go with allow_pricing and deny_pricing, not with ${type}.`);
-  return entries.length === 0 ? undefined : { [field]: entries };
+  const stray = stated.find(({ kind }) => kind !== kindOf(type));
+  if (stray !== undefined) {
+    const { called, kind } = stray;
+    throw new UsageError(`${called} go with allow_${kind} and deny_${kind}, not with ${type}.`);
+  }
+  if (list === null) return stated[0]?.value;
+  return entries.length === 0 ? undefined : { [list]: entries };
 }
 
 const otherFields = ({ mode, status, description }: RuleOptions): object => ({
@@ -120,10 +132,7 @@ export function ruleCommands(program: Command, env: Environment): void {
     .addHelpText('after', EXAMPLES)
     .action(async (type: RuleType, entries: string[], options: OwnerOptions & RuleOptions) => {
       const value = ruleValue(type, entries, options);
-      if (value === undefined)
-        throw new UsageError(
-          `A rule of type ${type} needs ${kindOf(type) === 'pricing' ? '--type, --max-input-price or --max-output-price' : 'at least one entry'}.`,
-        );
+      if (value === undefined) throw new UsageError(`A rule of type ${type} needs ${needsOf(type)}.`);
       const body = { ruleType: type, ruleValue: value, ...otherFields(options) };
       const added = await inWorkspace(env, 'write', options.org, (workspace) => {
         const owner = ownerOf(workspace, options);
@@ -150,7 +159,7 @@ Examples:
 Entries replace all entries. Of a price what is not named stays, and none takes one away.`;
 
 function changeCommands(rules: Command, env: Environment): void {
-  described(common(rules.command('update').argument('<ruleId>')), ['free', 'paid', NONE])
+  described(common(rules.command('update').argument('<ruleId>')), NONE)
     .description(
       'Change a rule; what you leave out stays as it is. The rule is shown before and after, with what the rules newly permit because of the change: exactly, for every key and member, credential or not.',
     )

@@ -1,7 +1,7 @@
 import { withName } from '../../domain/id.ts';
 import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
-import { priceText } from '../../policy/denial-message.ts';
+import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { rulesText } from './access-output.ts';
 
@@ -23,7 +23,7 @@ const violationRow = (
   { text: candidate ?? 'all' },
   { text: scope },
   { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
-  { text: shortly(kind === 'pricing' ? values.map(priceText) : values) },
+  { text: shortly(values.map((value) => valueText(kind, value))) },
   { text: rulesText(rules, ruleIds) },
 ];
 

@@ -1,4 +1,6 @@
 import { ApiError } from '../../domain/errors.ts';
+import { factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
+import { conditionOptions } from './rule-options.ts';
 
 /** By which option the command line takes a field of a request, or what it calls an argument. */
 const OPTIONS: Readonly<Record<string, string>> = {
@@ -16,9 +18,6 @@ const OPTIONS: Readonly<Record<string, string>> = {
   address: '--address',
   email: 'The e-mail',
   name: 'The name',
-  models: 'The entry',
-  providers: 'The entry',
-  ipCidrs: 'The entry',
   pricing: '--price',
   displayName: '--display-name',
   contextLength: '--context-length',
@@ -31,8 +30,12 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   from: '--from',
   to: '--to',
-  maxInputPrice: '--max-input-price',
-  maxOutputPrice: '--max-output-price',
+  ...Object.fromEntries(RULE_TYPES.flatMap((type) => factsOf(type).list ?? []).map((list) => [list, 'The entry'])),
+  ...Object.fromEntries(
+    Object.values(conditionOptions()).flatMap(({ fields }) =>
+      Object.entries(fields).map(([field, { long }]) => [field, long ?? field]),
+    ),
+  ),
 };
 
 /** Faults of what was named as a whole. */

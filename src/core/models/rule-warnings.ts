@@ -1,5 +1,5 @@
 import { coversMappedBlock, parseRange, type TrustedProxies } from '../../domain/client-ip.ts';
-import { byKind, type CanonicalRule } from '../../domain/iam-rule.ts';
+import { byList, type CanonicalRule } from '../../domain/iam-rule.ts';
 import type { KnownNames } from './known-names.ts';
 
 /** What is accepted but may not mean what was meant (policy/README.md, "Writing a rule"). @param trustedProxies undefined: unset */
@@ -9,25 +9,27 @@ export function ruleWarnings(
   trustedProxies: TrustedProxies | undefined,
 ): string[] {
   const names = (): string[] => nameWarnings(rule, known);
-  return byKind(rule, {
-    models: names,
-    providers: names,
-    pricing: () => [],
-    ip_cidrs: ({ ipCidrs }) => ipWarnings(ipCidrs, trustedProxies),
-  });
+  return byList(
+    rule,
+    { models: names, providers: names, ip_cidrs: (ranges) => ipWarnings(ranges, trustedProxies) },
+    [],
+  );
 }
 
 /** A sentence for each entry that means no model or no provider, with the nearest name where one is near. */
 export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =>
-  byKind(rule, {
-    models: ({ models }) => models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known)),
-    providers: ({ providers }) =>
-      providers
-        .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
-        .map((entry) => providerWarning(entry, known.nearestProvider(entry))),
-    pricing: () => [],
-    ip_cidrs: () => [],
-  });
+  byList<string[]>(
+    rule,
+    {
+      models: (models) => models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known)),
+      providers: (providers) =>
+        providers
+          .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
+          .map((entry) => providerWarning(entry, known.nearestProvider(entry))),
+      ip_cidrs: () => [],
+    },
+    [],
+  );
 
 /** The end of a sentence about a name that nothing has. */
 export const didYouMean = (nearest: string | undefined): string =>

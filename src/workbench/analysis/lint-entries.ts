@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import type { KnownNames } from '../../core/models/known-names.ts';
 import { didYouMean } from '../../core/models/rule-warnings.ts';
 import { parseRange } from '../../domain/client-ip.ts';
-import { byKind, entriesOf } from '../../domain/iam-rule.ts';
+import { byList, entriesOf } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { LintFinding } from '../../generated/types.ts';
 import { intervalOf } from '../world/address-classes.ts';
@@ -23,20 +23,23 @@ export function entryFindings({ catalog, custom, known }: LintedNames, subject: 
   const mappings = [...catalog.mappings(), ...custom];
   const isServed = ({ id, custom: isCustom }: Mapping): boolean => isCustom || catalog.resolve(id)?.length === 1;
   return subject.rules.flatMap((rule) =>
-    byKind<LintFinding[]>(rule, {
-      models: ({ models }) =>
-        models.flatMap((entry) =>
-          known.hasModel(entry)
-            ? deactivatedFinding(mappings, isServed, subject, rule, entry)
-            : [unknownModel(known, subject, rule, entry)],
-        ),
-      providers: ({ providers }) =>
-        providers
-          .filter((entry) => !known.hasProvider(entry))
-          .map((entry) => unknownProvider(known, subject, rule, entry)),
-      pricing: () => [],
-      ip_cidrs: () => [],
-    }),
+    byList<LintFinding[]>(
+      rule,
+      {
+        models: (models) =>
+          models.flatMap((entry) =>
+            known.hasModel(entry)
+              ? deactivatedFinding(mappings, isServed, subject, rule, entry)
+              : [unknownModel(known, subject, rule, entry)],
+          ),
+        providers: (providers) =>
+          providers
+            .filter((entry) => !known.hasProvider(entry))
+            .map((entry) => unknownProvider(known, subject, rule, entry)),
+        ip_cidrs: () => [],
+      },
+      [],
+    ),
   );
 }
 

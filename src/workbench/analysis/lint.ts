@@ -1,5 +1,6 @@
 import { actionOf } from '../../core/access/permitted-ids.ts';
 import { KnownNames } from '../../core/models/known-names.ts';
+import { effectOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { withName } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { LintFinding, LintReport } from '../../generated/types.ts';
@@ -75,10 +76,13 @@ const variantsOf = (rules: Rules): Rules[] => {
   return [...enforced.map((rule) => [rule]), rules, ...enforced.map((rule) => without(rules, rule))];
 };
 
+/** Of the rules on models, whatever of them they look at: those on addresses always let some pass. */
+const ALLOW_TYPES = RULE_TYPES.filter((type) => effectOf(type) === 'allow' && kindOf(type) !== 'ip_cidrs');
+
 /** Allow kinds that let nothing pass, so that the subject can call nothing. */
 function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks): LintFinding[] {
   const enforced = enforcedOf(subject.rules);
-  return (['allow_models', 'allow_providers', 'allow_pricing'] as const).flatMap((type) => {
+  return ALLOW_TYPES.flatMap((type) => {
     const rules = ofType(enforced, type);
     const isEmptyKind = rules.length > 0 && rules.every((rule) => isIdle(matchesOf(rule, judges, tasks)));
     if (!isEmptyKind) return [];

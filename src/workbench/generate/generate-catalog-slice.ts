@@ -1,8 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { canonicalModelId } from '../../config/upstream-config.ts';
-import { type Mapping, mappingNames, type Prices } from '../../domain/model.ts';
-import { formatUsd, formatUsdPerMillion } from '../../domain/money.ts';
+import { type Mapping, mappingNames } from '../../domain/model.ts';
 import type { FixtureMapping, FixtureModel } from '../../generated/types.ts';
+import { writeMapping } from '../fixtures/fixture-mapping.ts';
 import { listOf } from '../world/lists.ts';
 
 /** The models that boundary cases are about, as a fixture gives them, and the names by which they are asked for. */
@@ -61,7 +61,7 @@ export function customSlice(provider: string, model: string): Slice {
 /** Models of an organization's own, as they are there. */
 export const ownSlice = (mappings: readonly Mapping[]): Slice => ({
   models: {},
-  custom: Object.fromEntries(mappings.map((mapping) => [mapping.id, written(mapping)])),
+  custom: Object.fromEntries(mappings.map((mapping) => [mapping.id, writeMapping(mapping)])),
   names: mappings.map(({ id }) => id),
 });
 
@@ -75,21 +75,10 @@ export function knownSlice(catalog: Catalog, name: string): Slice {
       .map((mapping) => {
         const { externalId } = mapping;
         const named = externalId === id ? {} : { externalId };
-        return modelSlice(id, [mapping.providerId], aliases, { ...named, ...written(mapping) });
+        return modelSlice(id, [mapping.providerId], aliases, { ...named, ...writeMapping(mapping) });
       }),
   );
   return mergeSlices(slices);
-}
-
-function written({ prices, freeFlag }: Mapping): FixtureMapping {
-  const { prompt, completion, request, per_image }: Prices = prices;
-  return {
-    ...(prompt === undefined ? {} : { inputPricePerMillion: formatUsdPerMillion(prompt) }),
-    ...(completion === undefined ? {} : { outputPricePerMillion: formatUsdPerMillion(completion) }),
-    ...(request === undefined ? {} : { requestPrice: formatUsd(request) }),
-    ...(per_image === undefined ? {} : { imagePrice: formatUsd(per_image) }),
-    ...(freeFlag ? { free: true } : {}),
-  };
 }
 
 /** All of them together; of what several say of one model at one provider the first holds. */

@@ -1,4 +1,4 @@
-import { byKind, entriesOf, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
+import { entriesOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { FixtureGiven, FixtureRule, FixtureSubject } from '../../generated/types.ts';
 import type { World, WorldKey, WorldMember, WorldOrganization } from '../world/world.ts';
 
@@ -75,12 +75,6 @@ export function subjectsGiven(
 }
 
 function fixtureRule(rule: PolicyRule): FixtureRule {
-  const list = (): readonly string[] => entriesOf(rule);
-  const written = byKind<readonly string[] | StoredPricingValue>(rule, {
-    models: list,
-    providers: list,
-    pricing: (conditions) => conditions,
-    ip_cidrs: list,
-  });
+  const written = factsOf(rule.ruleType).list === null ? rule.ruleValue : entriesOf(rule);
   return { [rule.ruleType]: written, ...(rule.mode === 'report' ? { mode: rule.mode } : {}) };
 }

@@ -1,4 +1,4 @@
-import { byKind, entriesOf, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
+import { entriesOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 
 /**
  * What the enforced rules of a subject say, without their ids: subjects with equal contents are judged once. Rules of equal
@@ -37,13 +37,6 @@ function contentsOf(rules: readonly PolicyRule[]): RuleContents {
 
 /** Equal for rules that do the same. */
 export function contentOf(rule: PolicyRule): string {
-  const list = (): unknown[] => [entriesOf(rule).toSorted()];
-  const content = byKind(rule, { models: list, providers: list, pricing: conditions, ip_cidrs: list });
-  return JSON.stringify([rule.ruleType, ...content]);
+  const isList = factsOf(rule.ruleType).list !== null;
+  return JSON.stringify([rule.ruleType, (isList ? entriesOf(rule) : Object.entries(rule.ruleValue)).toSorted()]);
 }
-
-const conditions = ({ pricingType, maxInputPrice, maxOutputPrice }: StoredPricingValue): unknown[] => [
-  pricingType ?? null,
-  maxInputPrice ?? null,
-  maxOutputPrice ?? null,
-];

@@ -1,5 +1,5 @@
 import { actionOf } from '../../core/access/permitted-ids.ts';
-import { effectOf, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
+import { effectOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { type AddressSet, EVERY_ADDRESS, intersect, isEmpty, NO_ADDRESS, subtract } from './address-classes.ts';
 import { isIpRule, type SubjectAccess } from './subject-judge.ts';
@@ -27,9 +27,9 @@ export function matchedBy(rule: PolicyRule, access: SubjectAccess, mappings: rea
   return { positions, addresses: NO_ADDRESS };
 }
 
-/** The policy skips the model and pricing kinds for moderations: such a rule lets everything pass and decides nothing. */
+/** A rule of a kind that does not judge moderations lets every one pass and decides nothing. */
 export const judgesMapping = ({ ruleType }: PolicyRule, mapping: Mapping): boolean =>
-  actionOf(mapping) !== 'moderation' || kindOf(ruleType) === 'providers';
+  actionOf(mapping) !== 'moderation' || factsOf(ruleType).judgesModeration;
 
 export const overlap = (a: MatchedCells, b: MatchedCells): boolean =>
   new Set(a.positions).intersection(new Set(b.positions)).size > 0 || !isEmpty(intersect(a.addresses, b.addresses));

@@ -1,4 +1,5 @@
 // Generators of the master API: an attacker who administers one organization and would like to administer others.
+import { CASES } from '../../../src/policy/self-test-cases.ts';
 import { isRecord } from '../../../src/providers/wire/json.ts';
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, JSON_TYPE } from './attack.ts';
@@ -14,6 +15,8 @@ const amount = (random: Random): string =>
 const text = (random: Random): string =>
   random.pick(['Name', ' ', '=cmd()', '\u202e', 'x'.repeat(256), 'x'.repeat(257), '\ud800', '<b>']);
 
+const OF_EACH_TYPE = Object.values(CASES).map(([[{ ruleType, ruleValue }]]) => [ruleType, ruleValue] as const);
+
 const ruleBody: Make = (random) => {
   const [ruleType, ruleValue] = random.pick<readonly [string, object]>([
     ['allow_models', { models: ['shared', 'gpt*', '*'] }],
@@ -27,6 +30,7 @@ const ruleBody: Make = (random) => {
       'deny_ip_cidrs',
       { ipCidrs: [random.pick(['0.0.0.0/0', '10.0.0.1', '300.1.1.1/8', '::1/129', '1.2.3.4/08', 'x'])] },
     ],
+    ...OF_EACH_TYPE,
   ]);
   return {
     ruleType,

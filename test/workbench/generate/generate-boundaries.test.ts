@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../../src/catalog/catalog.ts';
 import { readDataFile } from '../../../src/catalog/catalog-file.ts';
 import type { PolicyRule } from '../../../src/domain/iam-rule.ts';
-import type { Mapping } from '../../../src/domain/model.ts';
+import { type Mapping, TEXT_ONLY } from '../../../src/domain/model.ts';
 import { ManualClock, systemClock } from '../../../src/domain/time.ts';
 import { addressesAround, boundariesOf } from '../../../src/workbench/generate/generate-boundaries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../../policy/policy-call.ts';
@@ -146,14 +146,14 @@ describe('the models around an entry', () => {
 });
 
 describe("an organization's own models", () => {
-  const [sandboxed] = catalog.mappings();
-  if (sandboxed === undefined) throw new Error('the sandbox serves nothing');
   const own: Mapping = {
-    ...sandboxed,
+    ...TEXT_ONLY,
     id: 'acme/house/own',
     providerId: 'acme',
     modelId: 'house/own',
+    externalId: 'house/own',
     custom: true,
+    freeFlag: false,
     names: ['acme/house/own'],
     providerNames: ['custom', 'custom:acme'],
     prices: { prompt: 2_000_000n },
