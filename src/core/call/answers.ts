@@ -8,7 +8,7 @@ import type { SendOptions } from '../../net/transport.ts';
 import { TransportError } from '../../net/transport-error.ts';
 import { ANSWER_BOUNDS } from '../../providers/wire/json.ts';
 import { UpstreamError } from '../../providers/wire/upstream-error.ts';
-import type { Target } from '../models/target.ts';
+import type { Target } from '../models/reach.ts';
 import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './read-answer.ts';
 

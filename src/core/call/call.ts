@@ -2,14 +2,14 @@ import type { Mapping } from '../../domain/model.ts';
 import { formatUsd, usdNumber } from '../../domain/money.ts';
 import type { Reservation } from '../../domain/reservation.ts';
 import { NO_USAGE, sumUsage, type Usage } from '../../domain/usage.ts';
-import type { PolicyInput, RoutingAttempt } from '../../generated/types.ts';
+import type { CallMetadata, PolicyInput, RoutingAttempt } from '../../generated/types.ts';
 import type { OpenCall, Settlement } from '../../store/ledger/ledger.ts';
 import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { Permitted } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
-import type { Target } from '../models/target.ts';
+import type { Target } from '../models/reach.ts';
 import { type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
 import type { OutputLimit } from '../price/worst-case.ts';
 import { toApiError } from './api-error.ts';
@@ -210,3 +210,26 @@ function tokensOf(booked: Settlement) {
     reasoning: reasoningTokens,
   };
 }
+
+/** The answer's `metadata`, exactly as the specification and src/core/README.md, "metadata.routing", have it. */
+export const callMetadata = (
+  { id, facts }: Pick<Call, 'id' | 'facts'>,
+  mapping: Mapping,
+  upstreamModel: string | undefined,
+  routing: readonly RoutingAttempt[],
+  cached = false,
+): CallMetadata => ({
+  request_id: facts.context.requestId,
+  requested_model: facts.requestedModel,
+  ...(facts.requestedProvider === undefined ? {} : { requested_provider: facts.requestedProvider }),
+  used_model: mapping.modelId,
+  used_provider: mapping.providerId,
+  used_region: mapping.region ?? 'global',
+  underlying_used_model: upstreamModel ?? mapping.externalId,
+  log_id: id,
+  organization_id: facts.principal.organizationId,
+  project_id: facts.principal.projectId,
+  discount: 0,
+  cached,
+  routing: [...routing],
+});

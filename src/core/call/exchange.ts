@@ -3,7 +3,7 @@ import type { OutboundRequest, SendOptions, Transport } from '../../net/transpor
 import type { Adapter, Endpoint, WholeTranslation } from '../../providers/wire/adapter.ts';
 import { parseJson } from '../../providers/wire/json.ts';
 import { type UpstreamError, unreadable } from '../../providers/wire/upstream-error.ts';
-import type { Target } from '../models/target.ts';
+import type { Target } from '../models/reach.ts';
 import type { Answers } from './answers.ts';
 import type { AnswerKind, ReadAnswer } from './read-answer.ts';
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../domain/time.ts';
-import type { Target } from '../models/target.ts';
+import type { Target } from '../models/reach.ts';
 
 /** Failures in a row after which a target rests, and for how long (src/core/README.md, "order"). */
 const FAILURES = 3;

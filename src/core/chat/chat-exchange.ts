@@ -4,8 +4,8 @@ import type { TokenEstimator } from '../../providers/tokens/token-estimate.ts';
 import type { Call } from '../call/call.ts';
 import { type ExchangeDeps, endpointOf } from '../call/exchange.ts';
 import type { RouteDeps } from '../call/route.ts';
+import type { Target } from '../models/reach.ts';
 import type { FindUnsupported } from '../models/resolve.ts';
-import type { Target } from '../models/target.ts';
 import { Produced } from '../price/produced.ts';
 
 /** What it takes to dispatch a chat. */

@@ -7,7 +7,7 @@ import type { UpstreamChunk } from '../../providers/wire/adapter.ts';
 import { UpstreamError, unreadable } from '../../providers/wire/upstream-error.ts';
 import type { Call } from '../call/call.ts';
 import { type ExchangeLimits, exchange } from '../call/exchange.ts';
-import type { Target } from '../models/target.ts';
+import type { Target } from '../models/reach.ts';
 import { outboundChat } from './chat-exchange.ts';
 
 /**

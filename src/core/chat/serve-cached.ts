@@ -1,8 +1,7 @@
 import { NO_USAGE } from '../../domain/usage.ts';
 import type { ChatChunk, ChatRequest } from '../../generated/types.ts';
 import type { Permitted } from '../access/authorize.ts';
-import type { CallDeps, CallFacts } from '../call/call.ts';
-import { callMetadata } from '../call/call-metadata.ts';
+import { type CallDeps, type CallFacts, callMetadata } from '../call/call.ts';
 import { recordCacheHit } from '../call/open-call.ts';
 import { chatUsage, costOf } from '../price/meter.ts';
 import { type AnswerFacts, type ChatOutcome, chatChunk, chatCompletion } from './chat-answer.ts';

@@ -10,14 +10,13 @@ import { notTakenByProvider } from '../../providers/wire/upstream-error.ts';
 import type { AuthorizeDeps } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
-import type { Call, CallFacts } from '../call/call.ts';
-import { callMetadata } from '../call/call-metadata.ts';
+import { type Call, type CallFacts, callMetadata } from '../call/call.ts';
 import { type ExchangeDeps, type ExchangeLimits, endpointOf, exchange, exchangeWhole } from '../call/exchange.ts';
 import { openCall, permit } from '../call/open-call.ts';
 import { madeImages, type ReadAnswer } from '../call/read-answer.ts';
 import { type RouteDeps, serveWhole } from '../call/route.ts';
+import type { Target } from '../models/reach.ts';
 import { type ResolveDeps, resolve } from '../models/resolve.ts';
-import type { Target } from '../models/target.ts';
 import { imageDemand } from '../price/demand.ts';
 import {
   completedEvents,

@@ -3,7 +3,7 @@ import { permissionDenied } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import { isPast } from '../../domain/time.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
-import { serves } from './serving.ts';
+import { serves } from './resolve.ts';
 
 export interface FindImageModelDeps {
   readonly findReachable: FindReachable;

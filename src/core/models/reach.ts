@@ -7,7 +7,13 @@ import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { Principal } from '../access/principal.ts';
 import { credentialsOf } from './credentials.ts';
-import type { Target } from './target.ts';
+
+/** Where one attempt goes. */
+export interface Target {
+  readonly mapping: Mapping;
+  readonly provider: Provider;
+  readonly credential: Credential;
+}
 
 /** What the calls of one project can reach besides the catalogue, and with which credentials. Immutable. */
 export interface Reach {

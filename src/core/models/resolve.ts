@@ -1,12 +1,11 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { type ApiError, modelNotFound, unsupportedParameter } from '../../domain/errors.ts';
+import { type ApiError, invalidRequest, modelNotFound, unsupportedParameter } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyInput } from '../../generated/types.ts';
 import type { Provider } from '../../providers/providers.ts';
-import type { Unsupported } from '../../providers/wire/adapter.ts';
+import type { Adapter, Unsupported } from '../../providers/wire/adapter.ts';
 import type { Principal } from '../access/principal.ts';
 import type { FindReach, Reach } from './reach.ts';
-import { doesNotServe, serves } from './serving.ts';
 
 /** What a request's `model` stands for. */
 export interface Resolved {
@@ -94,3 +93,27 @@ export function takers(
   if (taking.length === 0 && refused !== undefined) throw unsupportedParameter(refused.message, refused.param);
   return taking;
 }
+
+/** What is asked of the models that an action takes, in the words of a refusal. */
+const SERVICE: Readonly<Record<PolicyInput['action'], string>> = {
+  chat: 'complete chats',
+  image: 'make images',
+  moderation: 'moderate',
+};
+
+/** Whether what a model gives is what an action asks for. Models that draw complete chats too, with the picture in the message. */
+export const gives = ({ outputModalities }: Mapping, action: PolicyInput['action']): boolean =>
+  action === 'chat' ? !outputModalities.includes('moderation') : outputModalities.includes(action);
+
+/** Whether a provider's wire format has the operation. */
+const speaks = ({ images, moderations }: Adapter, action: Exclude<PolicyInput['action'], 'chat'>): boolean =>
+  (action === 'image' ? images : moderations) !== undefined;
+
+/** Whether a mapping can serve the action. All the ways to call it speak one wire format, and each of those completes chats. */
+export const serves = (mapping: Mapping, action: PolicyInput['action'], reach: Reach): boolean =>
+  gives(mapping, action) &&
+  (action === 'chat' || reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action)));
+
+/** A request to a model that cannot serve it. The one that moderates was not chosen by the caller. */
+export const doesNotServe = (model: string, action: PolicyInput['action']): ApiError =>
+  invalidRequest(`The model \`${model}\` does not ${SERVICE[action]}.`, action === 'moderation' ? null : '/model');

@@ -1,7 +1,6 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
 import { actionOf, permittedIds } from '../../core/access/permitted-ids.ts';
-import { noCredential, retired } from '../../core/models/resolve.ts';
-import { doesNotServe, gives } from '../../core/models/serving.ts';
+import { doesNotServe, gives, noCredential, retired } from '../../core/models/resolve.ts';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';

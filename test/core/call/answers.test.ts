@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answers, createAnswers } from '../../../src/core/call/answers.ts';
 import { type AnswerKind, readAnswer } from '../../../src/core/call/read-answer.ts';
-import type { Target } from '../../../src/core/models/target.ts';
+import type { Target } from '../../../src/core/models/reach.ts';
 import { overloaded } from '../../../src/domain/errors.ts';
 import type { WireFormat } from '../../../src/domain/provider.ts';
 import { gatheredResponse } from '../../../src/net/exchange.ts';
