@@ -43,7 +43,7 @@ const ipData = (type: string, range: string): DataDocument =>
 const INCOMPARABLE = Object.values(CASES)
   .flat()
   .flatMap(([denying, passing, unknown]) =>
-    unknown === undefined || unknown === 'client_ip'
+    unknown === null || unknown === 'client_ip'
       ? []
       : [denying, passing].flatMap((rule) =>
           ['1', null].map((value) =>

@@ -129,16 +129,14 @@ describe('portcullis rules', () => {
     }
   });
 
-  it('adds a rule of every type, by entries or by options', async () => {
-    for (const type of RULE_TYPES) {
-      const rule = CASES[type].at(-1)?.[1];
-      const given = Object.entries(rule?.ruleValue ?? {}).flatMap(([field, value]) =>
-        Array.isArray(value) ? value : [OPTIONS.get(field) ?? field, String(value)],
-      );
-      const added = answerOf(await portcullis.run('rules', 'add', '--organization', type, ...given, '--json')).rule;
-      expect([added.ruleType, added.ruleValue]).toEqual([type, rule?.ruleValue]);
-      await portcullis.run('rules', 'remove', added.id);
-    }
+  it.each(RULE_TYPES)('adds a rule of type %s by entries, or by options', async (type) => {
+    const { ruleValue } = CASES[type][0][1];
+    const given = Object.entries(ruleValue).flatMap(([field, value]) =>
+      Array.isArray(value) ? value : [OPTIONS.get(field) ?? field, String(value)],
+    );
+    const added = answerOf(await portcullis.run('rules', 'add', '--organization', type, ...given, '--json')).rule;
+    expect([added.ruleType, added.ruleValue]).toEqual([type, ruleValue]);
+    await portcullis.run('rules', 'remove', added.id);
   });
 
   it.each([
