@@ -30,6 +30,20 @@ export interface Cost extends CostParts {
   readonly hasFailedAttempts?: true;
 }
 
+/** The amounts of a cost. */
+export const AMOUNTS = [
+  'total',
+  'input',
+  'cachedInput',
+  'cacheWriteInput',
+  'audioInput',
+  'imageInput',
+  'output',
+  'imageOutput',
+  'request',
+  'webSearch',
+] as const satisfies readonly (keyof CostParts | 'total')[];
+
 /** What an attempt took that did not serve the call: it is still paid for. */
 export interface Charge {
   readonly usage: Usage;
@@ -141,18 +155,10 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
 export function withCharges(cost: Cost, charges: readonly Charge[]): Cost {
   if (charges.length === 0) return cost;
   const all = [cost, ...charges.map((charge) => charge.cost)];
-  const sum = (part: keyof CostParts | 'total'): bigint => all.reduce((total, each) => total + each[part], 0n);
+  const sums: { -readonly [Part in keyof Cost]: Cost[Part] } = { ...cost };
+  for (const name of AMOUNTS) sums[name] = all.reduce((sum, each) => sum + each[name], 0n);
   return {
-    total: sum('total'),
-    input: sum('input'),
-    cachedInput: sum('cachedInput'),
-    cacheWriteInput: sum('cacheWriteInput'),
-    audioInput: sum('audioInput'),
-    imageInput: sum('imageInput'),
-    output: sum('output'),
-    imageOutput: sum('imageOutput'),
-    request: sum('request'),
-    webSearch: sum('webSearch'),
+    ...sums,
     unknownPrice: all.some(({ unknownPrice }) => unknownPrice),
     unpricedSearch: all.some(({ unpricedSearch }) => unpricedSearch),
     hasFailedAttempts: true,
