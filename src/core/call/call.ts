@@ -10,7 +10,7 @@ import type { Permitted } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Target } from '../models/reach.ts';
-import { type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
+import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
 import type { OutputLimit } from '../price/worst-case.ts';
 import { toApiError } from './api-error.ts';
 
@@ -193,9 +193,9 @@ function settlement(state: Settlement['state'], outcome: Outcome, reservation: R
 }
 
 /** The parts that are not nothing, as decimal strings in USD. */
-function costDetailsJson({ unknownPrice: _, unpricedSearch: __, hasFailedAttempts: ___, ...amounts }: Cost): string {
+function costDetailsJson(cost: Cost): string {
   const parts: Record<string, string> = {};
-  for (const [name, amount] of Object.entries(amounts)) if (amount > 0n) parts[name] = formatUsd(amount);
+  for (const name of AMOUNTS) if (cost[name] > 0n) parts[name] = formatUsd(cost[name]);
   return JSON.stringify(parts);
 }
 

@@ -4,24 +4,28 @@ import type { Usage } from '../../domain/usage.ts';
 import type { ChatUsage, CostDetails } from '../../generated/types.ts';
 import type { OutputLimit } from './worst-case.ts';
 
-/** The parts of a cost, in pico-dollars, exact. */
-interface CostParts {
+/** What a cost is made of. */
+const PARTS = [
   /** Tokens of the prompt that nothing below charges. */
-  readonly input: bigint;
-  readonly cachedInput: bigint;
-  readonly cacheWriteInput: bigint;
-  readonly audioInput: bigint;
-  readonly imageInput: bigint;
+  'input',
+  'cachedInput',
+  'cacheWriteInput',
+  'audioInput',
+  'imageInput',
   /** Tokens of the completion, but for those of images. */
-  readonly output: bigint;
-  readonly imageOutput: bigint;
-  readonly request: bigint;
-  readonly webSearch: bigint;
-}
+  'output',
+  'imageOutput',
+  'request',
+  'webSearch',
+] as const;
+
+/** The amounts of a cost. */
+export const AMOUNTS = ['total', ...PARTS] as const;
+
+type Part = (typeof PARTS)[number];
 
 /** What one call cost, in pico-dollars, exact; the parts add up to `total`. */
-export interface Cost extends CostParts {
-  readonly total: bigint;
+export interface Cost extends Readonly<Record<(typeof AMOUNTS)[number], bigint>> {
   /** True when a price that this usage needs is not known: nothing is booked for it. */
   readonly unknownPrice: boolean;
   /** True when the web was searched and the price of that is not known: nothing is booked for it, the rest is. */
@@ -45,7 +49,7 @@ function pricesFor({ prices, tiers = [] }: PriceLists, promptTokens: number): Pr
 
 /** Adds up what a usage is charged for. */
 class Bill {
-  readonly parts: Record<keyof CostParts, bigint> = {
+  readonly parts: Record<Part, bigint> = {
     input: 0n,
     cachedInput: 0n,
     cacheWriteInput: 0n,
@@ -60,13 +64,13 @@ class Bill {
   /** Some tokens have no known price. */
   unknownPrice = false;
 
-  tokens(part: keyof CostParts, count: number, price: bigint | undefined): void {
+  tokens(part: Part, count: number, price: bigint | undefined): void {
     if (price === undefined && count > 0) this.unknownPrice = true;
     this.fee(part, count, price);
   }
 
   /** What has no known price here is not charged. */
-  fee(part: keyof CostParts, count: number, price: bigint | undefined): void {
+  fee(part: Part, count: number, price: bigint | undefined): void {
     if (count === 0 || price === undefined) return;
     const amount = BigInt(count) * price;
     this.parts[part] += amount;
@@ -141,18 +145,10 @@ export function costOf(usage: Usage, lists: PriceLists): Cost {
 export function withCharges(cost: Cost, charges: readonly Charge[]): Cost {
   if (charges.length === 0) return cost;
   const all = [cost, ...charges.map((charge) => charge.cost)];
-  const sum = (part: keyof CostParts | 'total'): bigint => all.reduce((total, each) => total + each[part], 0n);
+  const sums: { -readonly [Field in keyof Cost]: Cost[Field] } = { ...cost };
+  for (const name of AMOUNTS) sums[name] = all.reduce((sum, each) => sum + each[name], 0n);
   return {
-    total: sum('total'),
-    input: sum('input'),
-    cachedInput: sum('cachedInput'),
-    cacheWriteInput: sum('cacheWriteInput'),
-    audioInput: sum('audioInput'),
-    imageInput: sum('imageInput'),
-    output: sum('output'),
-    imageOutput: sum('imageOutput'),
-    request: sum('request'),
-    webSearch: sum('webSearch'),
+    ...sums,
     unknownPrice: all.some(({ unknownPrice }) => unknownPrice),
     unpricedSearch: all.some(({ unpricedSearch }) => unpricedSearch),
     hasFailedAttempts: true,
