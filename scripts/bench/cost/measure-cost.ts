@@ -28,7 +28,7 @@ export interface CostFigures {
   readonly node: string;
   /** How instructions were counted; null: not at all. */
   readonly counter: CounterName | null;
-  /** In user mode, of all threads, in thousands; null where they were not counted. */
+  /** In user mode, of the main thread, in thousands; null where they were not counted. */
   readonly instructions: Readonly<Record<Scenario, number>> | null;
   readonly calls: Readonly<Record<Scenario, CostBySteps>>;
   /** Functions in which a plain call spends its CPU time, most first, in microseconds; empty where none were looked for. */
@@ -64,8 +64,8 @@ const NATIVE: Plan = {
 
 /** An emulator is slow: as little as gives the same figures within some percent. */
 const EMULATED: Plan = {
-  warmUp: { whole: 1000, streams: 20 },
-  rounds: 3,
+  warmUp: { whole: 1500, streams: 30 },
+  rounds: 5,
   round: { whole: 100, streams: 4 },
 };
 
