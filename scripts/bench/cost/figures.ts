@@ -27,7 +27,7 @@ interface Meaning {
 
 export const MEANINGS: Readonly<Record<Figure, Meaning>> = {
   cpuUs: { title: 'CPU µs', decimals: 0 },
-  bytes: { title: 'bytes', decimals: 0, slack: 500 },
+  bytes: { title: 'bytes', decimals: 0, slack: 800 },
   promises: { title: 'promises', decimals: 2, slack: 0.4 },
   timers: { title: 'timers', decimals: 2, slack: 0.4 },
   statements: { title: 'statements', decimals: 2, slack: 0.4 },
