@@ -75,6 +75,13 @@ export function sum(...costs: readonly CostBySteps[]): CostBySteps {
   return result;
 }
 
+/** Of each figure the smaller one. */
+export function lesser(one: CostBySteps, other: CostBySteps): CostBySteps {
+  const result: CostBySteps = {};
+  eachFigure(one, (step, figure, amount) => add(result, step, figure, Math.min(amount, other[step]?.[figure] ?? 0)));
+  return result;
+}
+
 /** A figure over all steps; undefined where nobody counted it. */
 export function total(cost: CostBySteps, wanted: Figure): number | undefined {
   let result: number | undefined;
