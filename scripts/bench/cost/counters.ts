@@ -8,12 +8,12 @@ import { startChild } from '../children.ts';
 /** How user-mode instructions are counted. */
 export type CounterName = 'perf' | 'qemu';
 
-/** Counts the user-mode instructions of a gateway's process, all threads. */
+/** Counts the user-mode instructions of a gateway's main thread: what V8's helpers compile is no cost of a call. */
 export interface InstructionCounter {
   readonly name: CounterName;
   /** A command that the gateway's Node is to run under; empty: none. */
   readonly under: readonly string[];
-  /** Instructions while `work` is done. @param pid of the gateway */
+  /** Instructions while `work` is done. @param pid of the gateway, which is its main thread's too */
   count(pid: number, work: () => Promise<void>): Promise<number>;
 }
 
@@ -30,7 +30,7 @@ function hasHardwareCounters(): boolean {
 
 /** Commands go to perf over one pipe, its acknowledgements come over another; it writes what it counted when it ends. */
 async function countByPerf(pid: number, work: () => Promise<void>): Promise<number> {
-  const args = ['stat', '-x', ',', '-e', EVENT, '-p', String(pid), '-D', '-1', '--control', 'fd:3,4'];
+  const args = ['stat', '-x', ',', '-e', EVENT, '-t', String(pid), '-D', '-1', '--control', 'fd:3,4'];
   const perf = startChild('perf', args, { stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] });
   const [, , stderr, control, answers] = perf.stdio;
   if (!(stderr instanceof Readable && control instanceof Writable && answers instanceof Readable)) {
@@ -80,11 +80,11 @@ function emulate(folder: string): InstructionCounter {
   if (under === undefined)
     throw new Error(`instructions are counted by ${emulator} with plug-ins, and by a C compiler, cc`);
   const read = (): number => {
-    const words = new BigUint64Array((THREADS * BYTES_APART) / BigUint64Array.BYTES_PER_ELEMENT);
+    const ofMainThread = new BigUint64Array(1);
     const file = openSync(counts, 'r');
-    readSync(file, words, 0, words.byteLength, 0);
+    readSync(file, ofMainThread, 0, ofMainThread.byteLength, 0);
     closeSync(file);
-    return Number(words.reduce((sum, each) => sum + each, 0n));
+    return Number(ofMainThread[0]);
   };
   return {
     name: 'qemu',

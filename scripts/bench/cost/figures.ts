@@ -27,7 +27,7 @@ interface Meaning {
 
 export const MEANINGS: Readonly<Record<Figure, Meaning>> = {
   cpuUs: { title: 'CPU µs', decimals: 0 },
-  bytes: { title: 'bytes', decimals: 0, slack: 500 },
+  bytes: { title: 'bytes', decimals: 0, slack: 800 },
   promises: { title: 'promises', decimals: 2, slack: 0.4 },
   timers: { title: 'timers', decimals: 2, slack: 0.4 },
   statements: { title: 'statements', decimals: 2, slack: 0.4 },
@@ -72,6 +72,13 @@ export function scaled(cost: CostBySteps, scale: number): CostBySteps {
 export function sum(...costs: readonly CostBySteps[]): CostBySteps {
   const result: CostBySteps = {};
   for (const cost of costs) eachFigure(cost, (step, figure, amount) => add(result, step, figure, amount));
+  return result;
+}
+
+/** Of each figure the smaller one. */
+export function lesser(one: CostBySteps, other: CostBySteps): CostBySteps {
+  const result: CostBySteps = {};
+  eachFigure(one, (step, figure, amount) => add(result, step, figure, Math.min(amount, other[step]?.[figure] ?? 0)));
   return result;
 }
 

@@ -32,7 +32,7 @@ type Place = readonly [step: Step, path: string, names?: RegExp];
 
 /**
  * Our files and folders, and functions of them where a file serves two steps; the first that fits counts. What is not named
- * (`src/lib`, `src/domain`, `src/store/db`, `src/store/store.ts`) works for the step that called it.
+ * (`src/lib`, `src/domain`, `src/store/db/sql.ts`) works for the step that called it.
  */
 export const OURS: readonly Place[] = [
   ['authenticate', '/src/http/middleware/authenticate.ts'],
@@ -81,9 +81,7 @@ export const OURS: readonly Place[] = [
   ['answer', '/src/http/answer/'],
   ['answer', '/src/http/connection/send-queue.ts'],
   ['answer', '/src/core/call/'],
-  ['answer', '/src/core/chat/chat-answer.ts'],
-  ['answer', '/src/core/chat/stream-chat.ts'],
-  ['answer', '/src/core/chat/stream-keeper.ts'],
+  ['answer', '/src/core/chat/'],
   ['log', '/src/http/middleware/access-log.ts'],
   ['log', '/src/telemetry.ts'],
   ['log', '/src/event-loop.ts'],
