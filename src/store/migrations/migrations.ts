@@ -10,6 +10,7 @@ import { signIn } from './0009-sign-in.ts';
 import { oauth } from './0010-oauth.ts';
 import { oneRuleValue } from './0011-one-rule-value.ts';
 import { columnNames } from './0012-column-names.ts';
+import { changes } from './0013-changes.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly string[] = [
   oauth,
   oneRuleValue,
   columnNames,
+  changes,
 ];
