@@ -1,4 +1,4 @@
-// npm run hot-path: the files and functions of src that one chat call runs, the sandbox and generated code left out, and by how many
+// npm run path: the files and functions of src that one chat call runs, the sandbox and generated code left out, and by how many
 // of its functions a file is entered from another one. To compare with an older commit, copy this file into its scripts folder.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector/promises';

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/keys/expire-keys.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
@@ -8,37 +7,17 @@ import { createUsageReporter } from './admin/usage/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
-import { createAuthenticate, createAuthenticateToken } from './core/access/authenticate.ts';
-import { createDocuments } from './core/access/documents.ts';
 import { createTakeRate } from './core/access/rate-limit.ts';
-import { createAnswers } from './core/call/answers.ts';
-import { Health } from './core/call/health.ts';
-import { ResponseCache } from './core/chat/response-cache.ts';
-import { createCheckAddress } from './core/models/check-address.ts';
-import { createListModels } from './core/models/list-models.ts';
-import { createFindReach } from './core/models/reach.ts';
-import { createFindReachable } from './core/models/reachable.ts';
+import { createRateWindows, createSharedTakeRate } from './core/access/shared-rates.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
-import { type Listener, listen } from './http/connection/listen.ts';
-import { createGatewayApp } from './http/gateway-app.ts';
+import { bodyLimitsOf, createGateway, type Gateway, type GatewayDeps, hostsOf, listenTimesOf } from './gateway.ts';
+import { findAddress, type Listener, listen } from './http/connection/listen.ts';
 import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
-import { consentPath, showOAuthError } from './http/routes/oauth/consent.ts';
-import { getOrMake } from './lib/get-or-make.ts';
-import { chatTool } from './mcp/chat-tool.ts';
-import { imageTools } from './mcp/image-tools.ts';
-import type { McpServer, PrepareMcp } from './mcp/mcp-server.ts';
-import { modelTools } from './mcp/model-tools.ts';
-import { prepareUploads } from './mcp/uploads.ts';
-import { createTransport } from './net/transport.ts';
-import type { AuthorizationServer } from './oauth/authorization-server.ts';
-import { loadAuthorizationServer } from './oauth/load.ts';
-import { createFetchDocument, DOCUMENT_BOUNDS } from './oauth/metadata-documents.ts';
-import { createActivePolicy } from './policy/active-policy.ts';
-import { createProviders } from './providers/providers.ts';
+import { Closers } from './lib/closers.ts';
+import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
-import { createTokenEstimator } from './providers/tokens/token-estimate.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
 import { lockDataDir } from './store/db/lock.ts';
@@ -48,44 +27,25 @@ import { createStore } from './store/store.ts';
 import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
 import { createAnalyst } from './workbench/analysis/analyst.ts';
+import { Workers, type WorkersDeps } from './workers/workers.ts';
 
 export interface Overrides {
   readonly clock?: Clock;
   readonly prepareMcp?: PrepareMcp | undefined;
 }
 
+type FrontListener = Pick<Listener, 'origin' | 'close'>;
+
 /** The running product. */
 export interface Container {
-  readonly gateway: Listener;
-  readonly management: Listener;
+  readonly gateway: FrontListener;
+  readonly management: FrontListener;
   /** Those that can be called now. */
   readonly providers: readonly ActiveProvider[];
   /** What a first start created; undefined on every later one. */
   readonly firstRun: FirstRun | undefined;
   /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
   close(): Promise<void>;
-}
-
-/** Things to undo, last first. */
-class Closers {
-  readonly #closers: (() => void | Promise<void>)[] = [];
-
-  add(close: () => void | Promise<void>): void {
-    this.#closers.push(close);
-  }
-
-  /** Undoes all of them, whatever one of them throws; then throws the first of that. */
-  async close(): Promise<void> {
-    const faults: unknown[] = [];
-    for (const close of this.#closers.splice(0).reverse()) {
-      try {
-        await close();
-      } catch (fault) {
-        faults.push(fault);
-      }
-    }
-    if (faults.length > 0) throw faults[0];
-  }
 }
 
 /** The composition root: everything is made here, once, and handed to those who need it. What was begun is undone on failure. */
@@ -138,157 +98,43 @@ async function build(
   if (config.retentionDays !== undefined)
     closers.add(startForgettingCalls(config.retentionDays, { store, clock, telemetry }));
 
-  const policy = await createActivePolicy();
-  closers.add(() => policy.pdp().close());
   const sandbox = config.sandbox ? await startSandbox() : undefined;
   if (sandbox !== undefined) closers.add(() => sandbox.close());
-  const { timeouts, limits } = config;
-  const answers = createAnswers();
-  closers.add(() => answers.close());
-  const transport = createTransport({
-    connectTimeoutMs: timeouts.connect,
-    firstByteTimeoutMs: timeouts.firstByte,
-    idleTimeoutMs: timeouts.idle,
-    totalTimeoutMs: timeouts.total,
-    maxResponseBytes: limits.responseBytes,
-    parseLarge: answers.parse,
-    privateExceptions: config.allowPrivateUpstreams,
-  });
-  closers.add(() => transport.close());
-  const providers = createProviders({
-    sandboxOrigin: sandbox?.origin,
-    upstreams: config.upstreams,
-    serviceProviders: config.serviceProviders,
-    pepper: peppers[0],
-  });
   const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
-
-  const documents = createDocuments(store);
-  const { pdp } = policy;
-  const authenticate = createAuthenticate({ store, clock, peppers });
-  const findReach = createFindReach({ store, providers, encryptionKeys, telemetry });
-  const findReachable = createFindReachable({ catalog, findReach, documents, pdp });
-  const health = new Health(clock);
-  const estimator = createTokenEstimator();
-  closers.add(() => estimator.close());
-  const cache = new ResponseCache(clock, limits.cacheBytes);
-  const calls = {
-    store,
-    telemetry,
-    clock,
-    catalog,
-    documents,
-    pdp,
-    findReach,
-    findReachable,
-    health,
-    transport,
-    answers,
-    estimator,
-    cache,
-    totalTimeoutMs: timeouts.total,
-    defaultMaxOutputTokens: config.defaultMaxOutputTokens,
-    defaultImageModel: config.defaultImageModel,
-    moderationModel: config.moderationModel,
-  };
   warnOfUnknownModels(config, catalog, telemetry);
-  const listModels = createListModels({
-    catalog,
-    findReach,
-    findReachable,
-    clock,
-    moderationModel: config.moderationModel,
-    telemetry,
-  });
-
-  const uploadDir = config.uploadDir === undefined ? undefined : prepareUploads(config.uploadDir);
-  const closing = new AbortController();
-  async function loadMcp(): Promise<McpServer> {
-    const { createMcpServer } = await import('./mcp/mcp-server.ts');
-    const { nanoBananaModel } = config;
-    return createMcpServer({
-      tools: [chatTool(calls), ...imageTools({ ...calls, nanoBananaModel, uploadDir }), ...modelTools(listModels)],
-      version: manifest.version,
-      keepAliveMs: timeouts.keepAliveComment,
-      closing: closing.signal,
-      prepare: prepareMcp,
-    });
-  }
-  let loadedMcp: Promise<McpServer> | undefined;
-
-  // Connections of its own: what anyone can name must not displace those to providers.
-  const documentTransport = createTransport({
-    ...DOCUMENT_BOUNDS,
-    parseLarge: answers.parse,
-    privateExceptions: config.allowPrivateClients,
-  });
-  closers.add(() => documentTransport.close());
-  const fetchDocument = createFetchDocument(documentTransport);
-  const cookieKey = createHmac('sha256', signingKey.key).update('oauth cookies').digest('base64url');
-  const authorizationServerOf = (origin: string): Promise<AuthorizationServer> =>
-    loadAuthorizationServer({
-      origin,
-      store,
-      clock,
-      cookieKey,
-      consentPath,
-      showError: showOAuthError,
-      onFailure: (error) => telemetry.failure('', error),
-      fetch: fetchDocument,
-    });
-  // One, or one for each name of loopback.
-  const authorizationServers = new Map<string, Promise<AuthorizationServer>>();
-
-  let stopping = false;
-  const load = new Load({ maxInFlight: limits.inFlight, maxBufferedBytes: limits.bufferedBytes });
+  const stopping = new AbortController();
+  const canRecord = createRecordingCheck(store, clock);
+  const rateWindows = config.workers === 1 ? undefined : createRateWindows();
+  const takeRate =
+    rateWindows === undefined
+      ? createTakeRate(config.rateLimits)
+      : createSharedTakeRate(config.rateLimits, rateWindows);
+  const front =
+    rateWindows === undefined
+      ? await frontHere(
+          {
+            config,
+            clock,
+            secrets: { peppers, encryptionKeys, signingKey },
+            telemetry,
+            store,
+            catalog,
+            sandboxOrigin: sandbox?.origin,
+            takeRate,
+            canRecord,
+            stopping: stopping.signal,
+            prepareMcp,
+          },
+          closers,
+        )
+      : frontOfWorkers(
+          { config, store, canRecord, telemetry, rateWindows, sandboxOrigin: sandbox?.origin },
+          stopping.signal,
+        );
+  const { timeouts, limits } = config;
   const managementLoad = new Load({
     maxInFlight: limits.managementInFlight,
     maxBufferedBytes: limits.managementBufferedBytes,
-  });
-  const canRecord = createRecordingCheck(store, clock);
-  const readiness = async (): Promise<string | undefined> => {
-    if (stopping) return 'stopping';
-    if (load.isFull() || telemetry.isLate()) return 'overloaded';
-    return (await canRecord()) ? undefined : 'cannot_record';
-  };
-  const takeRate = createTakeRate(config.rateLimits);
-  const hosts = { publicUrl: config.publicUrl, allowedHosts: config.allowedHosts };
-  const trustedProxies = config.trustedProxies ?? undefined;
-  const bodyLimits = {
-    bytes: limits.bodyBytes,
-    depth: limits.depth,
-    values: limits.jsonValues,
-    fields: limits.jsonFields,
-  };
-  const listenTimes = {
-    headersTimeoutMs: timeouts.requestHeaders,
-    bodyTimeoutMs: timeouts.requestBody,
-    stallTimeoutMs: timeouts.idle,
-  };
-  const gatewayApp = createGatewayApp({
-    ...calls,
-    peppers,
-    authenticate,
-    listModels,
-    mcp() {
-      loadedMcp ??= loadMcp();
-      return loadedMcp;
-    },
-    authenticateToken: createAuthenticateToken({ store, clock }),
-    authorizationServer: (origin) => getOrMake(authorizationServers, origin, () => authorizationServerOf(origin)),
-    closing: closing.signal,
-    checkAddress: createCheckAddress({ store, documents, pdp }),
-    version: manifest.version,
-    telemetry,
-    takeRate,
-    load,
-    readiness,
-    hosts: { ...hosts, boundHost: config.gateway.host },
-    allowedOrigins: config.allowedOrigins,
-    trustedProxies,
-    bodyLimits,
-    keepAliveMs: timeouts.keepAliveComment,
-    metadataForm: config.metadataForm,
   });
   const turns = new Turns();
   const analyst = createAnalyst({
@@ -310,34 +156,35 @@ async function build(
     peppers,
     encryptionKey: encryptionKeys[0],
     allowPrivateUpstreams: config.allowPrivateUpstreams,
-    trustedProxies,
+    trustedProxies: config.trustedProxies ?? undefined,
     telemetry,
     takeRate,
     load: managementLoad,
-    readiness,
-    hosts: { ...hosts, boundHost: config.management.host },
+    readiness: front.readiness,
+    hosts: hostsOf(config, config.management.host),
     // Nobody administers from another site's page.
     allowedOrigins: [],
-    bodyLimits,
+    bodyLimits: bodyLimitsOf(config),
     metricsToken: config.metricsToken,
   });
   telemetry.watch({
     version: manifest.version,
     catalogDate: catalog.date,
-    bundleDigest: () => pdp().bundleDigest,
-    loads: { gateway: load, management: managementLoad },
+    ...front.watched,
+    loads: { ...front.loads, management: managementLoad },
     queuedWrites: store.waitingWrites,
-    cacheEntries: () => cache.entries,
-    cacheBytes: () => cache.bytes,
-    restingTargets: () => health.resting(),
   });
-  const listeners: Listener[] = [];
+  const listeners: FrontListener[] = [];
   // Both at once: while one finishes what runs, the other must not accept more.
   closers.add(async () => void (await Promise.all(listeners.map((each) => each.close(timeouts.shutdownGrace)))));
-  closers.add(() => closing.abort());
-  const management = await listen(managementApp, { ...config.management, ...listenTimes, variable: 'MANAGEMENT_PORT' });
+  closers.add(() => stopping.abort());
+  const management = await listen(managementApp, {
+    ...config.management,
+    ...listenTimesOf(config),
+    variable: 'MANAGEMENT_PORT',
+  });
   listeners.push(management);
-  const gateway = await listen(gatewayApp, { ...config.gateway, ...listenTimes, variable: 'PORT' });
+  const gateway = await front.listen();
   listeners.push(gateway);
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
@@ -348,9 +195,52 @@ async function build(
     management,
     firstRun: first,
     providers: await store.read((db) => listActiveProviders(db, config)),
-    close: () => {
-      stopping = true;
-      return closers.close();
+    close: () => closers.close(),
+  };
+}
+
+/** What serves callers, as the rest of the product sees it. */
+interface Front {
+  readiness(): Promise<string | undefined>;
+  readonly loads: Readonly<Record<string, Load>>;
+  readonly watched: Pick<Gateway, 'bundleDigest' | 'cacheEntries' | 'cacheBytes' | 'restingTargets'>;
+  listen(): Promise<FrontListener>;
+}
+
+async function frontHere(deps: GatewayDeps, closers: Closers): Promise<Front> {
+  const { config } = deps;
+  const gateway = await createGateway(deps, closers);
+  return {
+    readiness: gateway.readiness,
+    loads: { gateway: gateway.load },
+    watched: gateway,
+    listen: () => listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' }),
+  };
+}
+
+function frontOfWorkers(deps: WorkersDeps, stopping: AbortSignal): Front {
+  const { config, telemetry, canRecord } = deps;
+  let policy = '';
+  return {
+    // Of this thread: each worker tells for itself whether it has room.
+    async readiness() {
+      if (stopping.aborted) return 'stopping';
+      if (telemetry.isLate()) return 'overloaded';
+      return (await canRecord()) ? undefined : 'cannot_record';
+    },
+    loads: {},
+    watched: { bundleDigest: () => policy, cacheEntries: () => 0, cacheBytes: () => 0, restingTargets: () => 0 },
+    async listen() {
+      const { origin, port } = await findAddress({ ...config.gateway, variable: 'PORT' });
+      const workers = new Workers(deps, port);
+      try {
+        policy = await workers.start();
+      } catch (error) {
+        await workers.close(0);
+        throw error;
+      }
+      telemetry.addCounts(() => workers.counts());
+      return { origin, close: (graceMs) => workers.close(graceMs) };
     },
   };
 }

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import schema from '../../schemas/config.json' with { type: 'json' };
 import type { AddressRange } from '../domain/client-ip.ts';
@@ -54,6 +55,8 @@ export interface Config {
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
   readonly accessLog: string;
+  /** Threads that serve the gateway; 1: the one that does everything else too. */
+  readonly workers: number;
   readonly limits: {
     readonly bodyBytes: number;
     readonly depth: number;
@@ -127,6 +130,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     metadataForm: variables.METADATA_FORM,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
+    workers: readWorkers(variables.WORKERS),
     limits: {
       bodyBytes: Number(variables.MAX_BODY_BYTES),
       depth: Number(variables.MAX_DEPTH),
@@ -215,6 +219,15 @@ function readProxies(text: string): AddressRange[] {
 }
 
 const numberOrOff = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
+
+/** `auto`: a core for each and one for the thread that writes. @throws ConfigError where several cannot share a port */
+function readWorkers(text: string): number {
+  const canShare = process.platform === 'linux';
+  if (text === 'auto') return canShare ? Math.max(1, availableParallelism() - 1) : 1;
+  if (text !== '1' && !canShare)
+    throw new ConfigError('WORKERS must be 1: only on Linux do several threads share a port.');
+  return Number(text);
+}
 
 /** Each in hex when it can be read as hex, else in base64 of either alphabet. */
 function readSecrets(name: string, text: string | undefined): Buffer[] {

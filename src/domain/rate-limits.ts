@@ -8,7 +8,14 @@ export type LimitedEndpoint = 'chat' | 'images' | 'models' | 'moderations' | 'mc
 export type RateLimits = Readonly<Record<Exclude<LimitedEndpoint, 'sign_in' | 'oauth'>, number | undefined>>;
 
 /** Forms a minute that an address may send to the pages of sign-in: enough for an office behind one address, too few to guess with. */
-export const SIGN_IN_RATE = 60;
+const SIGN_IN_RATE = 60;
 
 /** Requests a minute that an address may make of the authorization server: a client needs three to begin, and one an hour. */
-export const OAUTH_RATE = 120;
+const OAUTH_RATE = 120;
+
+/** Requests a minute at each endpoint, those included that nobody sets. */
+export const limitsOf = (limits: RateLimits): Readonly<Record<LimitedEndpoint, number | undefined>> => ({
+  ...limits,
+  sign_in: SIGN_IN_RATE,
+  oauth: OAUTH_RATE,
+});

@@ -3,10 +3,33 @@ import { formatUsd } from './money.ts';
 import { type Budget, type LimitScope, limitName, runningPeriod, type SpendState } from './spend-limits.ts';
 import { formatTime } from './time.ts';
 
+/** What a call may cost at one mapping, in pico-dollars. */
+export interface Bound {
+  /** All but the output of a chat. */
+  readonly fixed: bigint;
+  /** Of one token of output in every choice. */
+  readonly perOutputToken: bigint;
+  /**
+   * Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost
+   * nothing.
+   */
+  readonly maxOutputTokens: number;
+}
+
+/** What a worst case is made of: plain values, which can cross to another thread. */
+export interface CallBounds {
+  /** Of the candidates; at least one. */
+  readonly bounds: readonly Bound[];
+  /** The output is cut to what the limit pays for: of a chat whose caller named no maximum. */
+  readonly isCut: boolean;
+}
+
 /** What one call may cost at most, in pico-dollars. */
 export interface WorstCase {
   /** With less it cannot be made. */
   readonly least: bigint;
+  /** Of which `worstCaseWithin` makes it again on another thread; absent where it never leaves its own. */
+  readonly of?: CallBounds;
   /** The most of it that an amount of at least `least` pays for. */
   within(amount: bigint): Reservation;
 }

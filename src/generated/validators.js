@@ -24346,7 +24346,7 @@ export const validateMessageDialect = validate395;
 export const validateFieldShape = validate393;
 
 export const validateEnvironment = validate401;
-const schema171 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema171 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","WORKERS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"WORKERS":{"type":"string","pattern":"^([1-9]|[1-5][0-9]|6[0-4]|auto)$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern41 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern42 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern45 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -24359,21 +24359,22 @@ const pattern56 = new RegExp("^[1-9][0-9]{0,8}$", "u");
 const pattern57 = new RegExp("^[!-~]{16,4096}$", "u");
 const pattern58 = new RegExp("^[1-9][0-9]{0,10}$", "u");
 const pattern59 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern68 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern82 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
-const pattern83 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern84 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
-const pattern86 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
-const pattern87 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern88 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern90 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern92 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern93 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern94 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern95 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern96 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern97 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern98 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern62 = new RegExp("^([1-9]|[1-5][0-9]|6[0-4]|auto)$", "u");
+const pattern69 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern83 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
+const pattern84 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern85 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
+const pattern87 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
+const pattern88 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern89 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern91 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern93 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern94 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern95 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern96 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern97 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern98 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern99 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -24389,7 +24390,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
+if(((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.WORKERS === undefined) && (missing0 = "WORKERS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate401.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -25041,18 +25042,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_IN_FLIGHT !== undefined){
-let data29 = data.MAX_IN_FLIGHT;
+if(data.WORKERS !== undefined){
+let data29 = data.WORKERS;
 const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data29 === "string"){
-if(!pattern56.test(data29)){
-validate401.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern62.test(data29)){
+validate401.errors = [{instancePath:instancePath+"/WORKERS",schemaPath:"#/properties/WORKERS/pattern",keyword:"pattern",params:{pattern: "^([1-9]|[1-5][0-9]|6[0-4]|auto)$"},message:"must match pattern \""+"^([1-9]|[1-5][0-9]|6[0-4]|auto)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/WORKERS",schemaPath:"#/properties/WORKERS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25062,18 +25063,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_BUFFERED_BYTES !== undefined){
-let data30 = data.MAX_BUFFERED_BYTES;
+if(data.MAX_IN_FLIGHT !== undefined){
+let data30 = data.MAX_IN_FLIGHT;
 const _errs61 = errors;
 if(errors === _errs61){
 if(typeof data30 === "string"){
-if(!pattern58.test(data30)){
-validate401.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+if(!pattern56.test(data30)){
+validate401.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25083,18 +25084,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
-let data31 = data.MANAGEMENT_MAX_IN_FLIGHT;
+if(data.MAX_BUFFERED_BYTES !== undefined){
+let data31 = data.MAX_BUFFERED_BYTES;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data31 === "string"){
-if(!pattern56.test(data31)){
-validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern58.test(data31)){
+validate401.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25104,18 +25105,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
-let data32 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
+if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
+let data32 = data.MANAGEMENT_MAX_IN_FLIGHT;
 const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
-if(!pattern58.test(data32)){
-validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+if(!pattern56.test(data32)){
+validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25125,18 +25126,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_RESPONSE_BYTES !== undefined){
-let data33 = data.MAX_RESPONSE_BYTES;
+if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
+let data33 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
 const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
 if(!pattern58.test(data33)){
-validate401.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25146,18 +25147,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.CACHE_MAX_BYTES !== undefined){
-let data34 = data.CACHE_MAX_BYTES;
+if(data.MAX_RESPONSE_BYTES !== undefined){
+let data34 = data.MAX_RESPONSE_BYTES;
 const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
 if(!pattern58.test(data34)){
-validate401.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25167,18 +25168,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data35 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+if(data.CACHE_MAX_BYTES !== undefined){
+let data35 = data.CACHE_MAX_BYTES;
 const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
-if(!pattern68.test(data35)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern58.test(data35)){
+validate401.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25188,18 +25189,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data36 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
+let data36 = data.RATE_LIMIT_CHAT_PER_MINUTE;
 const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
-if(!pattern68.test(data36)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern69.test(data36)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25209,18 +25210,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data37 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
+let data37 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
 const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
-if(!pattern68.test(data37)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern69.test(data37)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25230,18 +25231,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data38 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
+let data38 = data.RATE_LIMIT_MODELS_PER_MINUTE;
 const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
-if(!pattern68.test(data38)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern69.test(data38)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25251,18 +25252,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
-let data39 = data.RATE_LIMIT_MCP_PER_MINUTE;
+if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
+let data39 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
 const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
-if(!pattern68.test(data39)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern69.test(data39)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25272,18 +25273,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
-let data40 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
+if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
+let data40 = data.RATE_LIMIT_MCP_PER_MINUTE;
 const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
-if(!pattern68.test(data40)){
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+if(!pattern69.test(data40)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25293,18 +25294,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data41 = data.REQUEST_HEADERS_TIMEOUT_MS;
+if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
+let data41 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
 const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
-if(!pattern56.test(data41)){
-validate401.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+if(!pattern69.test(data41)){
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25314,18 +25315,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data42 = data.REQUEST_BODY_TIMEOUT_MS;
+if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
+let data42 = data.REQUEST_HEADERS_TIMEOUT_MS;
 const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
 if(!pattern56.test(data42)){
-validate401.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25335,18 +25336,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data43 = data.CONNECT_TIMEOUT_MS;
+if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
+let data43 = data.REQUEST_BODY_TIMEOUT_MS;
 const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
 if(!pattern56.test(data43)){
-validate401.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25356,18 +25357,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data44 = data.FIRST_BYTE_TIMEOUT_MS;
+if(data.CONNECT_TIMEOUT_MS !== undefined){
+let data44 = data.CONNECT_TIMEOUT_MS;
 const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
 if(!pattern56.test(data44)){
-validate401.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25377,18 +25378,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.IDLE_TIMEOUT_MS !== undefined){
-let data45 = data.IDLE_TIMEOUT_MS;
+if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
+let data45 = data.FIRST_BYTE_TIMEOUT_MS;
 const _errs91 = errors;
 if(errors === _errs91){
 if(typeof data45 === "string"){
 if(!pattern56.test(data45)){
-validate401.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25398,18 +25399,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data46 = data.TOTAL_TIMEOUT_MS;
+if(data.IDLE_TIMEOUT_MS !== undefined){
+let data46 = data.IDLE_TIMEOUT_MS;
 const _errs93 = errors;
 if(errors === _errs93){
 if(typeof data46 === "string"){
 if(!pattern56.test(data46)){
-validate401.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25419,18 +25420,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data47 = data.KEEP_ALIVE_COMMENT_MS;
+if(data.TOTAL_TIMEOUT_MS !== undefined){
+let data47 = data.TOTAL_TIMEOUT_MS;
 const _errs95 = errors;
 if(errors === _errs95){
 if(typeof data47 === "string"){
 if(!pattern56.test(data47)){
-validate401.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate401.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate401.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate401.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -25440,12 +25441,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data48 = data.SHUTDOWN_GRACE_MS;
+if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
+let data48 = data.KEEP_ALIVE_COMMENT_MS;
 const _errs97 = errors;
 if(errors === _errs97){
 if(typeof data48 === "string"){
 if(!pattern56.test(data48)){
+validate401.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+return false;
+}
+}
+else {
+validate401.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs97 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.SHUTDOWN_GRACE_MS !== undefined){
+let data49 = data.SHUTDOWN_GRACE_MS;
+const _errs99 = errors;
+if(errors === _errs99){
+if(typeof data49 === "string"){
+if(!pattern56.test(data49)){
 validate401.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -25455,7 +25477,7 @@ validate401.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath
 return false;
 }
 }
-var valid0 = _errs97 === errors;
+var valid0 = _errs99 === errors;
 }
 else {
 var valid0 = true;
@@ -25491,6 +25513,7 @@ props0.MAX_BODY_BYTES = true;
 props0.MAX_DEPTH = true;
 props0.MAX_JSON_VALUES = true;
 props0.MAX_JSON_FIELDS = true;
+props0.WORKERS = true;
 props0.MAX_IN_FLIGHT = true;
 props0.MAX_BUFFERED_BYTES = true;
 props0.MANAGEMENT_MAX_IN_FLIGHT = true;
@@ -25513,12 +25536,12 @@ props0.KEEP_ALIVE_COMMENT_MS = true;
 props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern82.test(key0)){
-let data49 = data[key0];
-const _errs99 = errors;
-if(errors === _errs99){
-if(typeof data49 === "string"){
-if(!pattern83.test(data49)){
+if(pattern83.test(key0)){
+let data50 = data[key0];
+const _errs101 = errors;
+if(errors === _errs101){
+if(typeof data50 === "string"){
+if(!pattern84.test(data50)){
 validate401.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -25528,24 +25551,24 @@ validate401.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs99 === errors;
+var valid1 = _errs101 === errors;
 props0[key0] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern84.test(key1)){
-let data50 = data[key1];
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data50 === "string"){
-if(func6(data50) > 2048){
+if(pattern85.test(key1)){
+let data51 = data[key1];
+const _errs103 = errors;
+if(errors === _errs103){
+if(typeof data51 === "string"){
+if(func6(data51) > 2048){
 validate401.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern45.test(data50)){
+if(!pattern45.test(data51)){
 validate401.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -25556,19 +25579,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs101 === errors;
+var valid1 = _errs103 === errors;
 props0[key1] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern86.test(key2)){
-let data51 = data[key2];
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data51 === "string"){
-if(!pattern87.test(data51)){
+if(pattern87.test(key2)){
+let data52 = data[key2];
+const _errs105 = errors;
+if(errors === _errs105){
+if(typeof data52 === "string"){
+if(!pattern88.test(data52)){
 validate401.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -25578,24 +25601,24 @@ validate401.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs103 === errors;
+var valid1 = _errs105 === errors;
 props0[key2] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern88.test(key3)){
-let data52 = data[key3];
-const _errs105 = errors;
-if(errors === _errs105){
-if(typeof data52 === "string"){
-if(func6(data52) > 2048){
+if(pattern89.test(key3)){
+let data53 = data[key3];
+const _errs107 = errors;
+if(errors === _errs107){
+if(typeof data53 === "string"){
+if(func6(data53) > 2048){
 validate401.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern45.test(data52)){
+if(!pattern45.test(data53)){
 validate401.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -25606,19 +25629,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs105 === errors;
+var valid1 = _errs107 === errors;
 props0[key3] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern90.test(key4)){
-let data53 = data[key4];
-const _errs107 = errors;
-if(errors === _errs107){
-if(typeof data53 === "string"){
-if(!pattern83.test(data53)){
+if(pattern91.test(key4)){
+let data54 = data[key4];
+const _errs109 = errors;
+if(errors === _errs109){
+if(typeof data54 === "string"){
+if(!pattern84.test(data54)){
 validate401.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -25628,19 +25651,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs107 === errors;
+var valid1 = _errs109 === errors;
 props0[key4] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern92.test(key5)){
-let data54 = data[key5];
-const _errs109 = errors;
-if(errors === _errs109){
-if(typeof data54 === "string"){
-if(!pattern93.test(data54)){
+if(pattern93.test(key5)){
+let data55 = data[key5];
+const _errs111 = errors;
+if(errors === _errs111){
+if(typeof data55 === "string"){
+if(!pattern94.test(data55)){
 validate401.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -25650,19 +25673,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs109 === errors;
+var valid1 = _errs111 === errors;
 props0[key5] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern94.test(key6)){
-let data55 = data[key6];
-const _errs111 = errors;
-if(errors === _errs111){
-if(typeof data55 === "string"){
-if(!pattern95.test(data55)){
+if(pattern95.test(key6)){
+let data56 = data[key6];
+const _errs113 = errors;
+if(errors === _errs113){
+if(typeof data56 === "string"){
+if(!pattern96.test(data56)){
 validate401.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -25672,19 +25695,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs111 === errors;
+var valid1 = _errs113 === errors;
 props0[key6] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern96.test(key7)){
-let data56 = data[key7];
-const _errs113 = errors;
-if(errors === _errs113){
-if(typeof data56 === "string"){
-if(!pattern97.test(data56)){
+if(pattern97.test(key7)){
+let data57 = data[key7];
+const _errs115 = errors;
+if(errors === _errs115){
+if(typeof data57 === "string"){
+if(!pattern98.test(data57)){
 validate401.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -25694,19 +25717,19 @@ validate401.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs113 === errors;
+var valid1 = _errs115 === errors;
 props0[key7] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern98.test(key8)){
-let data57 = data[key8];
-const _errs115 = errors;
-if(errors === _errs115){
-if(typeof data57 === "string"){
-if(!pattern87.test(data57)){
+if(pattern99.test(key8)){
+let data58 = data[key8];
+const _errs117 = errors;
+if(errors === _errs117){
+if(typeof data58 === "string"){
+if(!pattern88.test(data58)){
 validate401.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -25716,8 +25739,9 @@ validate401.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs115 === errors;
+var valid1 = _errs117 === errors;
 props0[key8] = true;
+}
 }
 }
 }
@@ -26000,7 +26024,7 @@ validate402.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateGenerateImageArguments = validate403;
 const schema173 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern102 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+const pattern103 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate403(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="GenerateImageArguments" */;
@@ -26077,7 +26101,7 @@ let data2 = data.size;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern102.test(data2)){
+if(!pattern103.test(data2)){
 validate403.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
@@ -26137,7 +26161,7 @@ validate403.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateNanoBananaArguments = validate404;
 const schema174 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern103 = new RegExp("^[^/\\\\]*$", "u");
+const pattern104 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate404(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="NanoBananaArguments" */;
@@ -26203,7 +26227,7 @@ validate404.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/prope
 return false;
 }
 else {
-if(!pattern103.test(data1)){
+if(!pattern104.test(data1)){
 validate404.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
 return false;
 }
@@ -27272,7 +27296,7 @@ validate412.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicIt
 export const validatePasskeyAssertion = validate413;
 const schema183 = {"type":"object","required":["next","credential"],"additionalProperties":false,"properties":{"next":{"type":"string","maxLength":2048},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","authenticatorData","signature"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"authenticatorData":{"$ref":"PasskeyBytes"},"signature":{"$ref":"PasskeyBytes"}}}}}},"$id":"PasskeyAssertion"};
 const schema184 = {"type":"string","maxLength":12000,"pattern":"^[A-Za-z0-9_-]+$","$id":"PasskeyBytes"};
-const pattern104 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern105 = new RegExp("^[A-Za-z0-9_-]+$", "u");
 
 function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyBytes" */;
@@ -27292,7 +27316,7 @@ validate414.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength"
 return false;
 }
 else {
-if(!pattern104.test(data)){
+if(!pattern105.test(data)){
 validate414.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
 return false;
 }
@@ -34206,7 +34230,7 @@ return errors === 0;
 }
 validate543.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern110 = new RegExp("^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
+const pattern111 = new RegExp("^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
 function validate539(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -34457,7 +34481,7 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern110.test(data11)){
+if(!pattern111.test(data11)){
 validate539.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }

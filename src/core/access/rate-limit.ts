@@ -1,5 +1,5 @@
 import { ApiError } from '../../domain/errors.ts';
-import { type LimitedEndpoint, OAUTH_RATE, type RateLimits, SIGN_IN_RATE } from '../../domain/rate-limits.ts';
+import { type LimitedEndpoint, limitsOf, type RateLimits } from '../../domain/rate-limits.ts';
 
 /** How a caller stands with an endpoint after one more request. */
 export interface Rate {
@@ -15,7 +15,8 @@ export interface Rate {
 /** Counts one request; undefined where nothing is limited. Whether it is let through is the caller's business. */
 export type TakeRate = (endpoint: LimitedEndpoint, caller: string) => Rate | undefined;
 
-const WINDOW_MS = 60_000;
+/** How long a window lasts, in milliseconds. */
+export const WINDOW_MS = 60_000;
 
 /** Most callers whose windows are remembered; beyond, the window that began first is forgotten. */
 const MAX_REMEMBERED = 10_000;
@@ -70,17 +71,18 @@ export function createTakeRate(
   now: () => number = () => Math.floor(performance.now()),
   maxRemembered: number = MAX_REMEMBERED,
 ): TakeRate {
+  const limitOf = limitsOf(limits);
   const rateOf = (limit: number | undefined): EndpointRate | undefined =>
     limit === undefined ? undefined : new EndpointRate(limit, maxRemembered);
   const rates: Readonly<Record<LimitedEndpoint, EndpointRate | undefined>> = {
-    chat: rateOf(limits.chat),
-    images: rateOf(limits.images),
-    models: rateOf(limits.models),
-    moderations: rateOf(limits.moderations),
-    mcp: rateOf(limits.mcp),
-    management: rateOf(limits.management),
-    sign_in: rateOf(SIGN_IN_RATE),
-    oauth: rateOf(OAUTH_RATE),
+    chat: rateOf(limitOf.chat),
+    images: rateOf(limitOf.images),
+    models: rateOf(limitOf.models),
+    moderations: rateOf(limitOf.moderations),
+    mcp: rateOf(limitOf.mcp),
+    management: rateOf(limitOf.management),
+    sign_in: rateOf(limitOf.sign_in),
+    oauth: rateOf(limitOf.oauth),
   };
   return (endpoint, caller) => rates[endpoint]?.take(caller, now());
 }

@@ -1,7 +1,7 @@
 import { ApiError } from '../../domain/errors.ts';
 import { idLike } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
-import type { WorstCase } from '../../domain/reservation.ts';
+import type { Bound, WorstCase } from '../../domain/reservation.ts';
 import type { FinishedCall, NewCall } from '../../store/ledger/ledger.ts';
 import {
   type AuthorizeDeps,
@@ -12,7 +12,7 @@ import {
   type Permitted,
 } from '../access/authorize.ts';
 import type { Demand } from '../price/demand.ts';
-import { type Bound, boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
+import { boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
 import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */

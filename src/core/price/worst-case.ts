@@ -1,6 +1,6 @@
 import { type ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { Mapping, Prices } from '../../domain/model.ts';
-import type { Reservation, WorstCase } from '../../domain/reservation.ts';
+import type { Bound, CallBounds, Reservation, WorstCase } from '../../domain/reservation.ts';
 import { guessTokens } from '../../domain/usage.ts';
 import type { PolicyInput } from '../../generated/types.ts';
 import type { Demand } from './demand.ts';
@@ -44,19 +44,6 @@ function hasPrices(prices: Prices, freeFlag: boolean, action: PolicyInput['actio
       // Nobody reports its tokens: a price for them could not be charged.
       return prompt === 0n || request !== undefined || freeFlag;
   }
-}
-
-/** What a call may cost at one mapping, in pico-dollars. */
-export interface Bound {
-  /** All but the output of a chat. */
-  readonly fixed: bigint;
-  /** Of one token of output in every choice. */
-  readonly perOutputToken: bigint;
-  /**
-   * Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost
-   * nothing.
-   */
-  readonly maxOutputTokens: number;
 }
 
 /**
@@ -134,19 +121,18 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
   return Number((amount - bound.fixed) / bound.perOutputToken);
 }
 
-/**
- * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
- * with as much output as their key's limit pays for, and with one token at least.
- */
-export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
+/** What a call may cost at the most expensive of its candidates. */
+export function worstCaseWithin(of: CallBounds): WorstCase {
+  const { bounds, isCut } = of;
   const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
   const at = (tokens: number): bigint =>
     bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
-  if (action !== 'chat' || named !== undefined) {
+  if (!isCut) {
     const amount = at(most);
-    return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
+    return { of, least: amount, within: () => ({ amount, maxOutputTokens: null }) };
   }
   return {
+    of,
     least: at(1),
     within(amount) {
       const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
@@ -154,6 +140,13 @@ export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens:
     },
   };
 }
+
+/**
+ * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
+ * with as much output as their key's limit pays for, and with one token at least.
+ */
+export const worstCaseOf = (bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase =>
+  worstCaseWithin({ bounds, isCut: action === 'chat' && named === undefined });
 
 /** How long each choice of an answer may get, so that its cost stays within what was reserved. */
 export interface OutputLimit {

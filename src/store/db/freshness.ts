@@ -3,19 +3,24 @@ import { LRUCache } from 'lru-cache';
 
 /**
  * Tells whether anything but the ledger's own bookkeeping may have changed: SQLite's `data_version` moves when another connection
- * commits, and this process says what it writes itself. One look serves a whole turn of the event loop: the requests of a turn had
- * arrived when it began, so none of them was sent after a change that the look missed.
+ * commits, the number in `changes` when what it commits is no bookkeeping, and this connection says what it writes itself. One look
+ * serves a whole turn of the event loop: the requests of a turn had arrived when it began, so none of them was sent after a change
+ * that the look missed.
  */
 export class Freshness {
   readonly #dataVersion: BetterSqlite3.Statement<[], unknown>;
-  #seen: unknown;
+  readonly #changes: BetterSqlite3.Statement<[], unknown>;
+  #seenVersion: unknown;
+  #seenChanges: unknown;
   #epoch = 0;
   #pinned = false;
   #hasLooked = false;
 
   constructor(connection: BetterSqlite3.Database) {
     this.#dataVersion = connection.prepare<[], unknown>('PRAGMA data_version').pluck();
-    this.#seen = this.#dataVersion.get();
+    this.#changes = connection.prepare<[], unknown>('SELECT number FROM changes').pluck();
+    this.#seenVersion = this.#dataVersion.get();
+    this.#seenChanges = this.#changes.get();
   }
 
   /** Stays the same only while nothing has changed. */
@@ -44,6 +49,11 @@ export class Freshness {
     }
   }
 
+  /** What is committed until now counts for the rest of this turn too. */
+  lookAgain(): void {
+    this.#hasLooked = false;
+  }
+
   /** This connection writes something. */
   changed(): void {
     this.#epoch += 1;
@@ -51,8 +61,11 @@ export class Freshness {
 
   #look(): void {
     const version = this.#dataVersion.get();
-    if (version === this.#seen) return;
-    this.#seen = version;
+    if (version === this.#seenVersion) return;
+    this.#seenVersion = version;
+    const changes = this.#changes.get();
+    if (changes === this.#seenChanges) return;
+    this.#seenChanges = changes;
     this.#epoch += 1;
   }
 

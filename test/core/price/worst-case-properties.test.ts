@@ -4,8 +4,9 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, it } from 'vitest';
 import { chatDemand, type Demand, imageDemand } from '../../../src/core/price/demand.ts';
 import { costOf } from '../../../src/core/price/meter.ts';
-import { type Bound, boundOf, outputLimit, worstCaseOf } from '../../../src/core/price/worst-case.ts';
+import { boundOf, outputLimit, worstCaseOf } from '../../../src/core/price/worst-case.ts';
 import { type Mapping, type Prices, TEXT_ONLY } from '../../../src/domain/model.ts';
+import type { Bound } from '../../../src/domain/reservation.ts';
 import { normaliseUsage, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest, ContentPart } from '../../../src/generated/types.ts';
 

@@ -37,6 +37,72 @@ describe('what was read once', () => {
     db.close();
   });
 
+  it('stays fresh while calls are booked, and no longer when anything else changes of what is remembered', async () => {
+    const db = openDatabase(path);
+    const other = openDatabase(path);
+    other.connection.exec(`
+      INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1);
+      INSERT INTO projects (id, organizationId, name, createdAt, updatedAt) VALUES ('proj_1', 'org_1', 'One', 1, 1);
+      INSERT INTO members (id, organizationId, email, role, createdAt, updatedAt) VALUES ('mem_1', 'org_1', 'a@b.c', 'owner', 1, 1);
+      INSERT INTO keys (id, organizationId, projectId, createdBy, description, secretHash, pepperId, mask, createdAt, updatedAt)
+        VALUES ('key_1', 'org_1', 'proj_1', 'mem_1', 'One', 'hash', 'pepper', 'mask', 1, 1);
+      INSERT INTO budgets (subjectId, organizationId, scope, usageLimit, usage, reserved) VALUES ('org_1', 'org_1', 'organization', 1, 0, 0);
+      INSERT INTO custom_providers (id, organizationId, name, wire, baseUrl, keyless, createdAt, updatedAt)
+        VALUES ('prov_1', 'org_1', 'one', 'openai', 'u', 1, 1, 1);
+      INSERT INTO provider_keys (id, organizationId, provider, label, ciphertext, encryptionKeyId, mask, position, status, createdAt, updatedAt)
+        VALUES ('pk_1', 'org_1', 'one', 'One', 'c', 'e', 'm', 1, 'active', 1, 1);
+    `);
+    const freshness = new Freshness(db.connection);
+    const stale = async (change: string): Promise<boolean> => {
+      const before = freshness.epoch();
+      other.connection.exec(change);
+      await nextTurn();
+      return freshness.epoch() !== before;
+    };
+    const booked: string[] = [];
+    for (const table of [
+      'organizations',
+      'projects',
+      'members',
+      'keys',
+      'budgets',
+      'custom_providers',
+      'provider_keys',
+    ]) {
+      const columns = other.connection
+        .prepare<[string], string>('SELECT name FROM pragma_table_info(?)')
+        .pluck()
+        .all(table);
+      for (const column of columns) {
+        if (!(await stale(`UPDATE ${table} SET "${column}" = "${column}"`))) booked.push(`${table}.${column}`);
+      }
+    }
+    const sums = ['usage', 'reserved', 'currentPeriodUsage', 'currentPeriodReserved', 'currentPeriodStartedAt'];
+    expect(booked.sort()).toEqual(
+      [
+        ...sums.map((column) => `keys.${column}`),
+        'keys.lastUsedAt',
+        ...sums.map((column) => `budgets.${column}`),
+      ].sort(),
+    );
+    expect(await stale('DELETE FROM provider_keys; DELETE FROM custom_providers; DELETE FROM budgets')).toBe(true);
+    other.close();
+    db.close();
+  });
+
+  it('sees what was committed in the same turn after `lookAgain`', () => {
+    const db = openDatabase(path);
+    const other = openDatabase(path);
+    const freshness = new Freshness(db.connection);
+    const before = freshness.epoch();
+    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
+    expect(freshness.epoch()).toBe(before);
+    freshness.lookAgain();
+    expect(freshness.epoch()).toBe(before + 1);
+    other.close();
+    db.close();
+  });
+
   it('is looked after once in a turn of the event loop, and once more before each write', async () => {
     const db = openDatabase(path);
     const other = openDatabase(path);
