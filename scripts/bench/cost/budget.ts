@@ -59,8 +59,8 @@ const isOver = (figure: number, budget: number, slack: number): boolean =>
   figure > budget * MOST && figure - budget > slack;
 
 /**
- * What grew by more than 15 %. Figures of a step count where they depend on no machine, but for the bytes of the event loop, which two
- * runs may show; instructions, as a whole, where the budget's were counted in the same way; CPU time never.
+ * What grew by more than 15 %. Figures of a step count where they depend on no machine, but for the bytes of the event loop, which vary
+ * between runs; instructions, as a whole, where the budget's were counted in the same way; CPU time never.
  */
 export function excesses(budget: Budget, measured: Budget): Excess[] {
   const found: Excess[] = [];
