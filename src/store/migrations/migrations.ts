@@ -11,6 +11,7 @@ import { oauth } from './0010-oauth.ts';
 import { oneRuleValue } from './0011-one-rule-value.ts';
 import { columnNames } from './0012-column-names.ts';
 import { oneRowACall } from './0013-one-row-a-call.ts';
+import { callIndex } from './0014-call-index.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly string[] = [
   oneRuleValue,
   columnNames,
   oneRowACall,
+  callIndex,
 ];
