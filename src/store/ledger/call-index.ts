@@ -7,20 +7,18 @@ import { CALL_STATES } from './ledger-statements.ts';
 export const BLOCK = 4096;
 
 /** What has a cell for each row: a 32-bit code of the value. `model` and `provider` are those that served. */
-const CODED = [
-  'organization',
-  'key',
-  'member',
-  'requestedModel',
-  'model',
-  'provider',
-  'outcome',
-  'reason',
-  'address',
-  'request',
-  'clientRequest',
-] as const;
-type Coded = (typeof CODED)[number];
+type Coded =
+  | 'organization'
+  | 'key'
+  | 'member'
+  | 'requestedModel'
+  | 'model'
+  | 'provider'
+  | 'outcome'
+  | 'reason'
+  | 'address'
+  | 'request'
+  | 'clientRequest';
 
 /** Of the rules that a decision names, a bit for each in both: the first by some bits of its code, the second by others. */
 type RuleBits = 'ruleBits' | 'moreRuleBits';
@@ -173,8 +171,11 @@ export function nextBlock(db: Database): IndexBlock | undefined {
   return block.numbers.length === BLOCK ? block : undefined;
 }
 
-const bytesOf = (cells: Int32Array | Float64Array): Buffer =>
-  Buffer.from(cells.buffer, cells.byteOffset, cells.byteLength);
+/** Cells that are all alike are stored as one. */
+function bytesOf(cells: Int32Array | Float64Array): Buffer {
+  const stored = cells.some((cell) => cell !== cells[0]) ? cells : cells.slice(0, 1);
+  return Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
+}
 
 /** Keeps a block that `nextBlock` read; nothing where the index has it by now. */
 export function storeBlock(db: Database, { numbers, cells }: IndexBlock): void {
@@ -190,46 +191,66 @@ export function storeBlock(db: Database, { numbers, cells }: IndexBlock): void {
 const copied = ({ buffer, byteOffset, byteLength }: Buffer): ArrayBufferLike =>
   buffer.slice(byteOffset, byteOffset + byteLength);
 
-/** Where the rows of a block are that may be wanted; each kind of cell is read when it is needed. */
-function placesIn(
-  wanted: Wanted,
-  numbers: Float64Array,
-  [from, before]: readonly [number, number],
-  read: (name: CellName) => Int32Array,
-): number[] {
-  const { model, rule, isDecided, ...values } = wanted;
-  const organization = codeOf(wanted.organization);
-  const ofOrganization = read('organization');
+const cellAt = (cells: Int32Array, place: number): number => (cells.length === 1 ? cells[0] : cells[place]) ?? UNKNOWN;
+
+/** Where the rows of a block are that may be wanted, the last first; each kind of cell is read when it is needed. */
+function placesIn(wanted: Wanted, rows: number, read: (name: CellName) => Int32Array): number[] {
   let places: number[] = [];
-  for (let place = numbers.length - 1; place >= 0; place -= 1) {
-    const number = numbers[place] ?? 0;
-    if (number < from) break;
-    if (number < before && ofOrganization[place] === organization) places.push(place);
-  }
+  let isFirst = true;
   const keep = (isWanted: (place: number) => boolean): void => {
-    places = places.filter(isWanted);
+    if (isFirst) for (let place = rows - 1; place >= 0; place -= 1) isWanted(place) && places.push(place);
+    else places = places.filter(isWanted);
+    isFirst = false;
   };
-  for (const name of CODED) {
-    if (name === 'organization' || name === 'model' || name === 'requestedModel') continue;
-    const value = values[name];
-    if (value === undefined || places.length === 0) continue;
-    const [code, cells] = [codeOf(value), read(name)];
-    keep((place) => cells[place] === code || cells[place] === UNKNOWN);
-  }
-  if (model !== undefined && places.length > 0) {
-    const [code, asked, served] = [codeOf(model), read('requestedModel'), read('model')];
-    keep((place) => asked[place] === code || served[place] === code || served[place] === UNKNOWN);
-  }
-  if (rule !== undefined && places.length > 0) {
-    const [bit, moreBit] = [ruleBit(codeOf(rule)), moreRuleBit(codeOf(rule))];
-    const [bits, moreBits] = [read('ruleBits'), read('moreRuleBits')];
-    keep((place) => ((bits[place] ?? 0) & bit) !== 0 && ((moreBits[place] ?? 0) & moreBit) !== 0);
-  }
-  if (isDecided === true && places.length > 0) {
-    const outcomes = read('outcome');
-    keep((place) => outcomes[place] !== NONE);
-  }
+  for (const test of testsOf(wanted)) if (isFirst || places.length > 0) keep(test(read));
   return places;
+}
+
+type Test = (read: (name: CellName) => Int32Array) => (place: number) => boolean;
+
+/** What the rows must be, first what few are. */
+function testsOf(wanted: Wanted): Test[] {
+  const { rule, model, isDecided } = wanted;
+  const tests: Test[] = [];
+  const equals = (name: Coded, value: string | undefined): void => {
+    if (value === undefined) return;
+    const code = codeOf(value);
+    tests.push((read) => {
+      const cells = read(name);
+      return (place) => cellAt(cells, place) === code || cellAt(cells, place) === UNKNOWN;
+    });
+  };
+  equals('request', wanted.request);
+  equals('clientRequest', wanted.clientRequest);
+  if (rule !== undefined) {
+    const [bit, moreBit] = [ruleBit(codeOf(rule)), moreRuleBit(codeOf(rule))];
+    tests.push((read) => {
+      const [bits, moreBits] = [read('ruleBits'), read('moreRuleBits')];
+      return (place) => (cellAt(bits, place) & bit) !== 0 && (cellAt(moreBits, place) & moreBit) !== 0;
+    });
+  }
+  equals('reason', wanted.reason);
+  equals('address', wanted.address);
+  equals('key', wanted.key);
+  if (model !== undefined) {
+    const code = codeOf(model);
+    tests.push((read) => {
+      const [asked, served] = [read('requestedModel'), read('model')];
+      return (place) =>
+        cellAt(asked, place) === code || cellAt(served, place) === code || cellAt(served, place) === UNKNOWN;
+    });
+  }
+  equals('outcome', wanted.outcome);
+  equals('provider', wanted.provider);
+  equals('member', wanted.member);
+  if (isDecided === true) {
+    tests.push((read) => {
+      const outcomes = read('outcome');
+      return (place) => cellAt(outcomes, place) !== NONE;
+    });
+  }
+  equals('organization', wanted.organization);
+  return tests;
 }
 
 /**
@@ -237,19 +258,17 @@ function placesIn(
  * ledger, which is at most a few blocks while a server runs. Not for the serving thread.
  */
 export function* findNumbers(db: Database, wanted: Wanted, from: number, before: number): Generator<number> {
-  const last = findLastIndexed(db);
-  const range = [from, before] as const;
-  const after = Math.max(last, from - 1);
+  const after = Math.max(findLastIndexed(db), from - 1);
   for (let end = before; end > after + 1; ) {
     const { numbers, cells } = readRows(db, after, end, 'desc');
-    for (const place of placesIn(wanted, numbers, range, (name) => cells[name])) yield numbers[place] ?? 0;
+    for (const place of placesIn(wanted, numbers.length, (name) => cells[name])) yield numbers[place] ?? 0;
     if (numbers.length < BLOCK) break;
     end = numbers[0] ?? 0;
   }
-  yield* findIndexed(db, wanted, range);
+  yield* findIndexed(db, wanted, from, before);
 }
 
-function* findIndexed(db: Database, wanted: Wanted, range: readonly [number, number]): Generator<number> {
+function* findIndexed(db: Database, wanted: Wanted, from: number, before: number): Generator<number> {
   const statement = prepare(
     db.connection,
     build
@@ -261,18 +280,21 @@ function* findIndexed(db: Database, wanted: Wanted, range: readonly [number, num
   );
   const read = (last: number, name: string): ArrayBufferLike => {
     const row = statement.get({ last, name });
-    return row === undefined ? new ArrayBuffer(0) : copied(row.cells);
+    return row === undefined ? new ArrayBuffer(0) : copied(row.cells); // Retention has deleted the block meanwhile.
   };
-  for (const last of blocksOf(db, range)) {
+  for (const last of blocksOf(db, from, before)) {
+    const places = placesIn(wanted, BLOCK, (name) => new Int32Array(read(last, name)));
+    if (places.length === 0) continue;
     const numbers = new Float64Array(read(last, 'numbers'));
-    for (const place of placesIn(wanted, numbers, range, (name) => new Int32Array(read(last, name)))) {
-      yield numbers[place] ?? 0;
+    for (const place of places) {
+      const number = numbers[place] ?? 0;
+      if (number >= from && number < before) yield number;
     }
   }
 }
 
 /** The blocks that reach into a range of numbers, latest first. */
-function blocksOf(db: Database, [from, before]: readonly [number, number]): number[] {
+function blocksOf(db: Database, from: number, before: number): number[] {
   const rows = db.all(
     build
       .selectFrom('call_index')
