@@ -165,6 +165,18 @@ const lastIndexed = build.selectFrom('call_index').select(({ fn }) => fn.max<num
 
 const findLastIndexed = (db: Database): number => db.get(lastIndexed)?.last ?? -1;
 
+/** Whether there is a whole block that is not in the index yet. */
+export const hasNextBlock = (db: Database): boolean =>
+  db.get(
+    build
+      .selectFrom('ledger')
+      .select('number')
+      .where('number', '>', findLastIndexed(db))
+      .orderBy('number')
+      .limit(1)
+      .offset(BLOCK - 1),
+  ) !== undefined;
+
 /** The next whole block that is not in the index yet, if there is one. Not for the serving thread. */
 export function nextBlock(db: Database): IndexBlock | undefined {
   const block = readRows(db, findLastIndexed(db), Number.MAX_SAFE_INTEGER, 'asc');

@@ -110,8 +110,8 @@ export interface LoggedCall
   readonly state: CallState;
   /** `deny_models`; null: it was permitted. */
   readonly reason: string | null;
-  readonly costDetails: unknown;
-  readonly attempts: unknown;
+  readonly costDetails: Record<string, unknown> | null;
+  readonly attempts: Record<string, unknown>[] | null;
 }
 
 function toLogged({ reasonJson, costDetailsJson, attemptsJson, ...row }: Row): LoggedCall {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { notFound } from '../../domain/errors.ts';
+import type { DenialStep, PolicyInput, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { DecisionsView } from '../db/tables.ts';
@@ -33,13 +34,14 @@ export interface StoredDecision {
   readonly action: string;
   readonly requestedModel: string;
   readonly outcome: 'permit' | 'deny';
-  readonly reason: unknown;
-  readonly violations: unknown;
-  readonly shadow: unknown;
+  /** The step that left no candidate; null for a permit. */
+  readonly reason: DenialStep | null;
+  readonly violations: PolicyViolation[];
+  readonly shadow: PolicyShadow | null;
   readonly bundleDigest: string;
   readonly dataDigest: string;
   readonly ruleRevision: number;
-  readonly input: unknown;
+  readonly input: PolicyInput;
 }
 
 const toDecision = ({
