@@ -9,6 +9,9 @@ import { getDecision } from '../../store/ledger/decisions.ts';
 import type { LogRequest, SeenBy } from './log-query.ts';
 import { seenRules } from './seen-rules.ts';
 
+/** The entry point of the policy. */
+export const DECISION_PATH = 'gateway/authz/decision';
+
 /** What calls and decisions are shown with alike. */
 function common(call: LoggedCall) {
   const { cost, priceUnknown, providerId: provider, modelId: model } = call;
@@ -40,7 +43,7 @@ const callRecord = (call: LoggedCall): CallRecord => ({
   attempts: call.attempts,
 });
 
-function decisionEntry(call: LoggedCall): DecisionEntry {
+export function decisionEntry(call: LoggedCall): DecisionEntry {
   if (call.outcome === null) throw notFound('There is no such decision.');
   return {
     id: call.decisionId,
@@ -84,7 +87,7 @@ export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedD
   return {
     ...entry,
     message: denial === null ? null : denialMessage(denial, names),
-    path: 'gateway/authz/decision',
+    path: DECISION_PATH,
     bundles: { policy: { revision: bundleDigest } },
     ruleRevision,
     input,

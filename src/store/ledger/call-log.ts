@@ -6,6 +6,7 @@ import { type Page, type PageRequest, unknownCursor } from '../db/page.ts';
 import { build } from '../db/sql.ts';
 import { findNumbers, reasonCode } from './call-index.ts';
 import { earliestNumber, numbersFrom } from './call-number.ts';
+import type { StoredDecision } from './decisions.ts';
 import { CALL_STATES } from './ledger-statements.ts';
 
 /** Which calls are wanted; what is absent does not matter. */
@@ -89,15 +90,16 @@ const ORIGIN = [
   'call_origins.stream',
 ] as const;
 
-const selectLogged = (organizationId: string, numbers: readonly number[]) =>
+const loggedOf = (organizationId: string) =>
   ofOrganization(organizationId)
     .select(LEDGER)
     .select(ORIGIN)
     .select(['call_verdicts.outcome', 'call_verdicts.reasonJson', 'call_verdicts.clientAddress'])
     .select(['call_targets.providerId', 'call_targets.modelId', 'call_targets.providerKeyId'])
-    .select('call_targets.attemptsJson')
-    .where('ledger.number', 'in', numbers)
-    .orderBy('ledger.number', 'desc');
+    .select('call_targets.attemptsJson');
+
+const selectLogged = (organizationId: string, numbers: readonly number[]) =>
+  loggedOf(organizationId).where('ledger.number', 'in', numbers).orderBy('ledger.number', 'desc');
 
 type Row = ReturnType<ReturnType<typeof selectLogged>['execute']> extends Promise<(infer R)[]> ? R : never;
 
@@ -231,3 +233,43 @@ export function getLoggedCall(db: Database, organizationId: string, id: string):
   if (row === undefined) throw notFound('There is no such call.');
   return toLogged(row);
 }
+
+/** A call with the whole of its decision. */
+export interface DecidedCall {
+  readonly call: LoggedCall;
+  readonly decision: Pick<
+    StoredDecision,
+    'input' | 'violations' | 'shadow' | 'bundleDigest' | 'ruleRevision' | 'dataDigest'
+  >;
+}
+
+/** Decided calls of the organization, oldest first, from one number to before another, both exclusive. Reads many rows. */
+export const listDecided = (
+  db: Database,
+  organizationId: string,
+  after: number,
+  before: number,
+  limit: number,
+): DecidedCall[] =>
+  db
+    .all(
+      loggedOf(organizationId)
+        .innerJoin('data_documents', 'data_documents.id', 'call_verdicts.document')
+        .select(['call_verdicts.violationsJson', 'call_verdicts.shadowJson', 'call_verdicts.inputJson'])
+        .select(['call_verdicts.bundleDigest', 'call_verdicts.ruleRevision', 'data_documents.digest'])
+        .where('ledger.number', '>', after)
+        .where('ledger.number', '<', before)
+        .orderBy('ledger.number')
+        .limit(limit),
+    )
+    .map(({ violationsJson, shadowJson, inputJson, bundleDigest, ruleRevision, digest, ...row }) => ({
+      call: toLogged(row),
+      decision: {
+        input: JSON.parse(inputJson ?? ''),
+        violations: JSON.parse(violationsJson ?? ''),
+        shadow: shadowJson === null ? null : JSON.parse(shadowJson),
+        bundleDigest: bundleDigest ?? '',
+        ruleRevision: ruleRevision ?? 0,
+        dataDigest: digest,
+      },
+    }));
