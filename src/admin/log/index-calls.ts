@@ -7,8 +7,6 @@ import { createDatabaseThread } from '../../store/threads/database-thread.ts';
 import { errorText, type Telemetry } from '../../telemetry.ts';
 import type { LogWorkerData } from './log-reader.ts';
 
-/** How often is looked for calls to index. */
-const EVERY_MS = 5000;
 /** Between two blocks: a gateway that was just brought up to date has many. */
 const PAUSE_MS = 20;
 const LIMIT_MS = 30_000;
@@ -19,13 +17,21 @@ interface IndexingDeps extends LogWorkerData {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly turns: Turns;
   readonly telemetry: Pick<Telemetry, 'warn'>;
+  /** How often is looked for calls to index, in ms. */
+  readonly everyMs?: number;
 }
 
 /**
  * The job that indexes calls for the search (call-index.ts), a block at a time: another thread reads it, the writer only puts it down.
  * @returns what ends the job
  */
-export function startIndexingCalls({ databasePath, store, turns, telemetry }: IndexingDeps): () => Promise<void> {
+export function startIndexingCalls({
+  databasePath,
+  store,
+  turns,
+  telemetry,
+  everyMs = 5000,
+}: IndexingDeps): () => Promise<void> {
   const workerData: LogWorkerData = { databasePath };
   const thread = createDatabaseThread<object, IndexBlock | null>({
     script: new URL('./index-worker.ts', import.meta.url),
@@ -54,7 +60,7 @@ export function startIndexingCalls({ databasePath, store, turns, telemetry }: In
       .finally(() => {
         running = undefined;
       });
-  }, EVERY_MS);
+  }, everyMs);
   return async () => {
     stopped = true;
     clearInterval(timer);
