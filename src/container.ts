@@ -1,5 +1,7 @@
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/keys/expire-keys.ts';
+import { startIndexingCalls } from './admin/log/index-calls.ts';
+import { createLogReader } from './admin/log/log-reader.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
@@ -147,12 +149,16 @@ async function build(
   closers.add(() => analyst.close());
   const usageReporter = createUsageReporter({ databasePath: databasePath(config.dataDir), turns });
   closers.add(() => usageReporter.close());
+  const logReader = createLogReader({ databasePath: databasePath(config.dataDir), turns });
+  closers.add(() => logReader.close());
+  closers.add(startIndexingCalls({ databasePath: databasePath(config.dataDir), store, turns, telemetry }));
   const managementApp = createManagementApp({
     store,
     catalog,
     clock,
     analyst,
     usageReporter,
+    logReader,
     peppers,
     encryptionKey: encryptionKeys[0],
     allowPrivateUpstreams: config.allowPrivateUpstreams,

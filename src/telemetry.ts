@@ -40,6 +40,14 @@ interface AccessRecord {
   tool: string | undefined;
   callId: string | undefined;
   decisionId: string | undefined;
+  /** Who served the call. */
+  provider: string | undefined;
+  model: string | undefined;
+  /** Of the policy, and why it denied: `deny_models`. */
+  outcome: 'permit' | 'deny' | undefined;
+  reason: string | undefined;
+  /** Of the call, in USD. */
+  cost: string | undefined;
   code: string | undefined;
 }
 

@@ -58,13 +58,19 @@ describe('the access log', () => {
 
     expect(id).toMatch(/^rule_/);
     const served = { keyId: '<key>', callId: '<call>', decisionId: '<dec>' };
+    const sandbox = { provider: 'sandbox', model: 'sandbox-paid', outcome: 'permit', cost: '0.000018' };
     const common = { level: 30, msg: 'request', requestId: '<req>', aborted: false, clientIp: null };
     const completions = { ...common, method: 'POST', path: '/v1/chat/completions' };
     expect(lines.map(({ time, durationMs, ...line }) => masked(line))).toEqual([
-      { ...completions, ...served, status: 200, clientIp: '192.0.2.7' },
-      { ...completions, ...served, status: 200 },
-      { ...completions, ...served, status: 403, code: 'permission_denied' },
-      { ...completions, ...served, status: 502, code: 'upstream_error' },
+      { ...completions, ...served, ...sandbox, status: 200, clientIp: '192.0.2.7' },
+      { ...completions, ...served, ...sandbox, status: 200 },
+      {
+        ...completions,
+        ...served,
+        ...{ outcome: 'deny', reason: 'deny_models', cost: '0' },
+        ...{ status: 403, code: 'permission_denied' },
+      },
+      { ...completions, ...served, outcome: 'permit', cost: '0', status: 502, code: 'upstream_error' },
       { ...completions, status: 401, code: 'invalid_api_key' },
       { ...common, method: 'GET', path: '/nothing', status: 404, code: 'not_found' },
     ]);

@@ -55,10 +55,12 @@ const context: CallContext = {
   noFallback: false,
   noCache: false,
   onDecision: () => {},
+  onDenial: () => {},
   onCall: () => {},
   room: () => {},
   onDropped: () => {},
   onCacheHit: () => {},
+  onEnd: () => {},
 };
 
 function principalOf(number: number): Principal {

@@ -27,20 +27,22 @@ export interface UsageFigures {
 }
 
 const QUERIES = [
-  'granularity=day',
-  'granularity=hour&groupBy=model&limit=10000',
-  'granularity=total&groupBy=member,model,provider,project,key',
+  'usage?granularity=day',
+  'usage?granularity=hour&groupBy=model&limit=10000',
+  'usage?granularity=total&groupBy=member,model,provider,project,key',
+  'decisions?reason=deny_models&model=model-3',
+  'decisions?clientRequestId=nobody',
 ];
 
 async function report({ managementUrl, masterKey }: Gateway, query: string): Promise<void> {
-  const response = await fetch(`${managementUrl}/v1/master/usage?${query}`, {
+  const response = await fetch(`${managementUrl}/v1/master/${query}`, {
     headers: { authorization: `Bearer ${masterKey}` },
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`usage answered ${response.status}: ${text.slice(0, 500)}`);
+  if (!response.ok) throw new Error(`${query} answered ${response.status}: ${text.slice(0, 500)}`);
 }
 
-/** Usage reports over a million calls, next to a running gateway. */
+/** Usage reports and searches over a million calls, next to a running gateway. */
 export async function measureUsage(folder: string, progress: Progress): Promise<UsageFigures> {
   mkdirSync(folder);
   progress.say('usage: starting the servers');

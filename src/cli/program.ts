@@ -8,6 +8,7 @@ import { budgetCommands } from './commands/budget-commands.ts';
 import { customModelCommands } from './commands/custom-model-commands.ts';
 import { customProviderCommands } from './commands/custom-provider-commands.ts';
 import { keyCommands } from './commands/key-commands.ts';
+import { callCommands, decisionCommands } from './commands/log-commands.ts';
 import { masterKeyCommands } from './commands/master-key-commands.ts';
 import { memberCommands } from './commands/member-commands.ts';
 import { modelsCommand } from './commands/models-command.ts';
@@ -98,6 +99,8 @@ export function createProgram(env: Environment): Command {
   masterKeyCommands(program, env);
   program.commandsGroup('Reports:');
   usageCommand(program, env);
+  callCommands(program, env);
+  decisionCommands(program, env);
   auditCommands(program, env);
   return program;
 }

@@ -58,6 +58,10 @@ export const idLike = (id: string, prefix: IdPrefix): string => `${prefix}_${tai
 /** The 16 bytes of an id without its prefix. */
 export const bytesOfId = (id: string): Buffer => Buffer.from(tailOf(id), 'hex');
 
+/** The id that has these bytes. */
+export const idOfBytes = (bytes: Uint8Array, prefix: IdPrefix): string =>
+  `${prefix}_${Buffer.from(bytes).toString('hex')}`;
+
 /** An id with the name of what it stands for, where it has one: `key_1 (ci)`. */
 export const withName = (id: string, name: string | null | undefined): string => (name ? `${id} (${name})` : id);
 

@@ -184,6 +184,115 @@ export type BudgetScope = 'member' | 'project' | 'organization';
 export type BudgetState = 'active' | 'limit_reached';
 
 /**
+ * One call.
+ */
+export interface CallAnswer {
+  call: CallRecord;
+}
+
+/**
+ * Answer of `GET /v1/master/calls`, newest first.
+ */
+export interface CallList {
+  calls: CallRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * A call, as the ledger has it.
+ */
+export interface CallRecord {
+  id: string;
+  decisionId: string;
+  /**
+   * RFC 3339.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339; null while it runs.
+   */
+  settledAt: string | null;
+  /**
+   * `denied` by the policy; `released`: refused or given up before it was dispatched; `recovered` after a crash.
+   */
+  state: 'open' | 'settled' | 'denied' | 'recovered' | 'released';
+  requestId: string;
+  /**
+   * The id that the caller sent as `x-request-id`.
+   */
+  clientRequestId: string | null;
+  projectId: string;
+  keyId: string;
+  /**
+   * The owner of the key.
+   */
+  memberId: string;
+  action: string;
+  /**
+   * The MCP tool that was called.
+   */
+  tool: string | null;
+  requestedModel: string;
+  stream: boolean;
+  /**
+   * The caller's address.
+   */
+  address: string | null;
+  /**
+   * Of the policy; null: its decision is not on record.
+   */
+  outcome: 'permit' | 'deny' | null;
+  /**
+   * The kind of the rules that denied it, such as `deny_models`; null: permitted.
+   */
+  reason: string | null;
+  /**
+   * That served.
+   */
+  provider: string | null;
+  /**
+   * That served.
+   */
+  model: string | null;
+  /**
+   * That the caller got; null while the call runs, and after a crash.
+   */
+  statusCode: number | null;
+  errorCode: string | null;
+  /**
+   * USD; null: it needed a price that is not known.
+   */
+  cost: string | null;
+  /**
+   * Served from the cache.
+   */
+  cached: boolean;
+  promptTokens: number;
+  completionTokens: number;
+  reasoningTokens: number;
+  cachedTokens: number;
+  cacheWriteTokens: number;
+  usageEstimated: boolean;
+  /**
+   * Its parts, in USD.
+   */
+  costDetails: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * As in `metadata.routing`; null: there was none.
+   */
+  attempts:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+}
+
+/**
  * Answer that carries one custom model.
  */
 export interface CustomModelAnswer {
@@ -657,6 +766,228 @@ export type CustomProviderFields = string[];
 export type CustomProviderWire = 'openai' | 'anthropic' | 'google';
 
 /**
+ * One decision.
+ */
+export interface DecisionAnswer {
+  decision: LoggedDecision;
+}
+
+/**
+ * A decision in a list. Where OPA's decision log has a field, it has that name.
+ */
+export interface DecisionEntry {
+  id: string;
+  callId: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  timestamp: string;
+  requestId: string;
+  /**
+   * The id that the caller sent as `x-request-id`.
+   */
+  clientRequestId: string | null;
+  projectId: string;
+  keyId: string;
+  /**
+   * The owner of the key.
+   */
+  memberId: string;
+  action: string;
+  /**
+   * The MCP tool that was called.
+   */
+  tool: string | null;
+  requestedModel: string;
+  /**
+   * The caller's address.
+   */
+  requestedBy: string | null;
+  /**
+   * Of the policy.
+   */
+  outcome: 'permit' | 'deny';
+  /**
+   * The kind of the rules that denied it, such as `deny_models`; null: permitted.
+   */
+  reason: string | null;
+  /**
+   * That served.
+   */
+  provider: string | null;
+  /**
+   * That served.
+   */
+  model: string | null;
+  /**
+   * That the caller got; null while the call runs, and after a crash.
+   */
+  statusCode: number | null;
+  errorCode: string | null;
+  /**
+   * USD; null: it needed a price that is not known.
+   */
+  cost: string | null;
+}
+
+/**
+ * Answer of `GET /v1/master/decisions`, newest first.
+ */
+export interface DecisionList {
+  decisions: DecisionEntry[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * A decision with all that led to it. Where OPA's decision log has a field, it has that name.
+ */
+export interface LoggedDecision {
+  id: string;
+  callId: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  timestamp: string;
+  requestId: string;
+  /**
+   * The id that the caller sent as `x-request-id`.
+   */
+  clientRequestId: string | null;
+  projectId: string;
+  keyId: string;
+  /**
+   * The owner of the key.
+   */
+  memberId: string;
+  action: string;
+  /**
+   * The MCP tool that was called.
+   */
+  tool: string | null;
+  requestedModel: string;
+  /**
+   * The caller's address.
+   */
+  requestedBy: string | null;
+  /**
+   * Of the policy.
+   */
+  outcome: 'permit' | 'deny';
+  /**
+   * The kind of the rules that denied it, such as `deny_models`; null: permitted.
+   */
+  reason: string | null;
+  /**
+   * That served.
+   */
+  provider: string | null;
+  /**
+   * That served.
+   */
+  model: string | null;
+  /**
+   * That the caller got; null while the call runs, and after a crash.
+   */
+  statusCode: number | null;
+  errorCode: string | null;
+  /**
+   * USD; null: it needed a price that is not known.
+   */
+  cost: string | null;
+  /**
+   * The reason in words, with the rules as they were called then; null: permitted.
+   */
+  message: string | null;
+  /**
+   * The entry point of the policy.
+   */
+  path: string;
+  /**
+   * The policy, by its digest.
+   */
+  bundles: {
+    policy: {
+      revision: string;
+    };
+  };
+  /**
+   * Of the organization's rules.
+   */
+  ruleRevision: number;
+  /**
+   * What the policy was asked.
+   */
+  input: PolicyInput;
+  violations: PolicyViolation[];
+  /**
+   * The decision with the report rules in force; null: there were none.
+   */
+  shadow: null | PolicyShadow;
+  /**
+   * The step that left no candidate; null: permitted.
+   */
+  denial: null | DenialStep;
+  /**
+   * SHA-256 of the data document.
+   */
+  dataDigest: string;
+  /**
+   * All that it saw, by scope.
+   */
+  rules: SeenRule[];
+  /**
+   * Its parts, in USD.
+   */
+  costDetails: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * As in `metadata.routing`; null: there was none.
+   */
+  attempts:
+    | {
+        [k: string]: unknown;
+      }[]
+    | null;
+}
+
+export interface SeenRule {
+  id: string;
+  scope: 'organization' | 'member' | 'key';
+  /**
+   * Whose rule it is.
+   */
+  subjectId: string;
+  ruleType: string;
+  mode: 'enforce' | 'report';
+  /**
+   * Of the rule; null: it had none, or nothing is known of it any more.
+   */
+  description: string | null;
+  /**
+   * Whether the description is that of the time of the decision, by the audit log; else it is the present one.
+   */
+  describedThen: boolean;
+}
+
+export interface DenialStep {
+  scope: 'organization' | 'member' | 'key';
+  kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs';
+  effect: 'allow' | 'deny';
+  /**
+   * Sorted.
+   */
+  ruleIds: string[];
+  /**
+   * Sorted.
+   */
+  values: string[];
+}
+
+/**
  * Answer to a deletion.
  */
 export interface Deletion {
@@ -1004,6 +1335,62 @@ export type KeyStatus = 'active' | 'inactive';
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
 
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
+
+/**
+ * Query of `GET /v1/master/calls` and `GET /v1/master/decisions`. All conditions hold together.
+ */
+export interface LogQuery {
+  keyId?: string;
+  /**
+   * The owner of the key: a membership id, or the e-mail of a present member.
+   */
+  memberId?: string;
+  /**
+   * The request's id, as `x-request-id` of the answer says it.
+   */
+  requestId?: string;
+  /**
+   * The id that the caller sent as `x-request-id`.
+   */
+  clientRequestId?: string;
+  /**
+   * That was asked for, or that served.
+   */
+  model?: string;
+  /**
+   * That served.
+   */
+  provider?: string;
+  outcome?: 'permit' | 'deny';
+  /**
+   * The kind of the rules that denied, such as `deny_models`.
+   */
+  reason?: string;
+  /**
+   * A rule that was violated, or that a shadow decision names.
+   */
+  ruleId?: string;
+  /**
+   * The caller's address.
+   */
+  address?: string;
+  /**
+   * Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time.
+   */
+  from?: string;
+  /**
+   * End: a date (that day is included) or an RFC 3339 time (exclusive).
+   */
+  to?: string;
+  /**
+   * 1 to 200, default 50.
+   */
+  limit?: string;
+  /**
+   * `nextCursor` of the page before.
+   */
+  cursor?: string;
+}
 
 /**
  * Answer that carries one master key.

@@ -23,7 +23,10 @@ import type {
   BudgetScope,
   BudgetState,
   CacheControl,
+  CallAnswer,
+  CallList,
   CallMetadata,
+  CallRecord,
   CatalogCapability,
   CatalogEffort,
   CatalogFile,
@@ -63,7 +66,11 @@ import type {
   CustomProviderPatch,
   CustomProviderRecord,
   CustomProviderWire,
+  DecisionAnswer,
+  DecisionEntry,
+  DecisionList,
   Deletion,
+  DenialStep,
   DraftRule,
   DraftRules,
   EmailAddress,
@@ -124,6 +131,8 @@ import type {
   LintReport,
   ListImageModelsArguments,
   ListModelsArguments,
+  LogQuery,
+  LoggedDecision,
   MasterKeyAnswer,
   MasterKeyCreate,
   MasterKeyList,
@@ -206,6 +215,7 @@ import type {
   RuleType,
   RuleValue,
   RuleWidening,
+  SeenRule,
   Stability,
   SubjectRules,
   ToolCall,
@@ -263,7 +273,10 @@ export declare const validateBudgetRecord: Validator<BudgetRecord>;
 export declare const validateBudgetScope: Validator<BudgetScope>;
 export declare const validateBudgetState: Validator<BudgetState>;
 export declare const validateCacheControl: Validator<CacheControl>;
+export declare const validateCallAnswer: Validator<CallAnswer>;
+export declare const validateCallList: Validator<CallList>;
 export declare const validateCallMetadata: Validator<CallMetadata>;
+export declare const validateCallRecord: Validator<CallRecord>;
 export declare const validateCatalogCapability: Validator<CatalogCapability>;
 export declare const validateCatalogEffort: Validator<CatalogEffort>;
 export declare const validateCatalogFile: Validator<CatalogFile>;
@@ -303,7 +316,11 @@ export declare const validateCustomProviderList: Validator<CustomProviderList>;
 export declare const validateCustomProviderPatch: Validator<CustomProviderPatch>;
 export declare const validateCustomProviderRecord: Validator<CustomProviderRecord>;
 export declare const validateCustomProviderWire: Validator<CustomProviderWire>;
+export declare const validateDecisionAnswer: Validator<DecisionAnswer>;
+export declare const validateDecisionEntry: Validator<DecisionEntry>;
+export declare const validateDecisionList: Validator<DecisionList>;
 export declare const validateDeletion: Validator<Deletion>;
+export declare const validateDenialStep: Validator<DenialStep>;
 export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
 export declare const validateEmailAddress: Validator<EmailAddress>;
@@ -364,6 +381,8 @@ export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
 export declare const validateListImageModelsArguments: Validator<ListImageModelsArguments>;
 export declare const validateListModelsArguments: Validator<ListModelsArguments>;
+export declare const validateLogQuery: Validator<LogQuery>;
+export declare const validateLoggedDecision: Validator<LoggedDecision>;
 export declare const validateMasterKeyAnswer: Validator<MasterKeyAnswer>;
 export declare const validateMasterKeyCreate: Validator<MasterKeyCreate>;
 export declare const validateMasterKeyList: Validator<MasterKeyList>;
@@ -446,6 +465,7 @@ export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;
 export declare const validateRuleValue: Validator<RuleValue>;
 export declare const validateRuleWidening: Validator<RuleWidening>;
+export declare const validateSeenRule: Validator<SeenRule>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
 export declare const validateToolCall: Validator<ToolCall>;

@@ -32,6 +32,9 @@ export function callContext(ctx: AppContext): CallContext {
       tell('x-decision-id', decisionId);
       tell('x-policy-revision', policyRevision);
     },
+    onDenial(reason) {
+      state.reason = reason;
+    },
     onCall(callId) {
       state.callId = callId;
     },
@@ -40,6 +43,10 @@ export function callContext(ctx: AppContext): CallContext {
     },
     onCacheHit() {
       tell('x-cache', 'HIT');
+    },
+    onEnd(target, cost) {
+      state.target = target;
+      state.cost = cost;
     },
   };
 }

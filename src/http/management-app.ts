@@ -15,6 +15,7 @@ import { customProviderHandlers } from './routes/master/custom-providers.ts';
 import { ruleHandlers } from './routes/master/iam-rules.ts';
 import { invitationHandlers } from './routes/master/invitations.ts';
 import { keyHandlers } from './routes/master/keys.ts';
+import { logHandlers } from './routes/master/log.ts';
 import { masterKeyHandlers } from './routes/master/master-keys.ts';
 import type { MasterDeps } from './routes/master/master-route.ts';
 import { memberHandlers } from './routes/master/members.ts';
@@ -73,6 +74,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...policyHandlers(deps),
       ...auditHandlers(deps),
       ...usageHandlers(deps),
+      ...logHandlers(deps),
       ...metricsHandlers({ exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken }),
     };
     register(busy, management.operations, handlers, masterSteps(deps));

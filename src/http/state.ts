@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa';
 import type { Actor } from '../admin/audit/actor.ts';
 import type { Principal } from '../core/access/principal.ts';
 import type { ApiError } from '../domain/errors.ts';
+import type { Mapping } from '../domain/model.ts';
 import type { Place } from './load.ts';
 import type { Session } from './pages/session.ts';
 
@@ -51,6 +52,11 @@ export class RequestState {
   callId: string | undefined = undefined;
   decisionId: string | undefined = undefined;
   errorCode: string | undefined = undefined;
+  /** Of a denial. */
+  reason: string | undefined = undefined;
+  /** Of a call that has ended: who served it, and its cost in pico-dollars. */
+  target: Pick<Mapping, 'providerId' | 'modelId'> | undefined = undefined;
+  cost: bigint | undefined = undefined;
 
   constructor(requestId: string, signal: AbortSignal) {
     this.requestId = requestId;

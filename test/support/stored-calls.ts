@@ -4,7 +4,7 @@ import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import type { CallsView } from '../../src/store/db/tables.ts';
 import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
-import { createCallReferences } from '../../src/store/ledger/call-references.ts';
+import { type CallReferences, createCallReferences } from '../../src/store/ledger/call-references.ts';
 import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
 import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
 
@@ -27,32 +27,48 @@ type Told =
   | 'cached'
   | 'state'
   | 'statusCode'
-  | 'errorCode';
+  | 'errorCode'
+  | 'clientRequestId'
+  | 'clientAddress'
+  | 'requestId'
+  | 'attemptsJson';
 
 export type StoredCall = Pick<Selectable<CallsView>, Whose> & Partial<Pick<Selectable<CallsView>, Told>>;
 
+/** What is stored of a call, and the id that it got. */
+export interface Stored {
+  readonly id: string;
+  readonly number: number;
+}
+
 /** Stores a call as the ledger leaves it: settled, and answered with 200, unless it is said otherwise; without a decision unless one is given. */
-export function insertCall(db: Database, time: number | string, call: StoredCall, decision?: DecisionRecord): void {
+export function insertCall(
+  db: Database,
+  time: number | string,
+  call: StoredCall,
+  decision?: DecisionRecord,
+  references: CallReferences = createCallReferences(db),
+): Stored {
   const { organizationId, projectId, keyId, memberId, requestedModel = 'large', ...told } = call;
-  const { providerId = null, modelId = null, state = 'settled', ...row } = told;
+  const { providerId = null, modelId = null, attemptsJson = null, state = 'settled', ...rest } = told;
+  const { requestId = newId('req'), clientAddress = null, ...row } = rest;
   const at = new Date(time).getTime();
   calls += 1;
   const id = idsFrom('call', at).slice(0, -8) + calls.toString(16).padStart(8, '0');
   const number = numbersFrom(at) + (calls % 2000);
   const day = dayOfNumber(number);
-  const references = createCallReferences(db);
   const whose = { organizationId, projectId, keyId, memberId };
   const asked = { action: 'chat', tool: null, requestedModel, stream: false };
-  const target = { providerId, modelId, providerKeyId: null, attemptsJson: null };
+  const target = { providerId, modelId, providerKeyId: null, attemptsJson };
   db.run(
     build.insertInto('ledger').values({
       number,
       id: bytesOfId(id),
       origin: references.origin({ ...whose, ...asked }, day),
-      verdict: decision === undefined ? null : references.verdict({ decision, clientAddress: null }, day),
+      verdict: decision === undefined ? null : references.verdict({ decision, clientAddress }, day),
       target: references.target(target, id, day),
       state: CALL_STATES[state],
-      requestId: bytesOfId(newId('req')),
+      requestId: bytesOfId(requestId),
       clientRequestId: null,
       createdAt: at,
       settledAt: at,
@@ -60,4 +76,5 @@ export function insertCall(db: Database, time: number | string, call: StoredCall
       ...row,
     }),
   );
+  return { id, number };
 }

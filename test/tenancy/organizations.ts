@@ -1,7 +1,10 @@
 // Two organizations that have one of everything, made by the API itself.
 
+import { hash } from 'node:crypto';
+import { idLike } from '../../src/domain/id.ts';
 import { ID, START } from '../admin/tenants.ts';
 import { type ManagementServer, startManagementServer } from '../http/master/management-server.ts';
+import { newDecision } from '../store/fixture.ts';
 import { insertCall } from '../support/stored-calls.ts';
 import type { Target } from './routes.ts';
 
@@ -20,6 +23,8 @@ export const IDENTIFIER_KINDS = [
   'providerKey',
   'customProvider',
   'customModel',
+  'call',
+  'decision',
 ] as const;
 export type IdentifierKind = (typeof IDENTIFIER_KINDS)[number];
 
@@ -73,14 +78,22 @@ async function makeEverything(
   for (const path of [`members/${member}`, `projects/${project}`, 'organization']) {
     await server.request('PATCH', `/v1/master/${path}/budget`, { token, body: { usageLimit: '5' } });
   }
-  await server.store.write((db) =>
-    insertCall(db, START, {
-      organizationId: organization,
-      projectId: project,
-      keyId: key,
-      memberId: member,
-      requestedModel: `${mark}-model`,
-    }),
+  const { id: call } = await server.store.write((db) =>
+    insertCall(
+      db,
+      START,
+      {
+        organizationId: organization,
+        projectId: project,
+        keyId: key,
+        memberId: member,
+        requestedModel: `${mark}-model`,
+      },
+      newDecision({
+        dataDigest: hash('sha256', '{"subjects":{}}'),
+        inputJson: '{"action":"chat","subjects":[],"candidates":[]}',
+      }),
+    ),
   );
   const customProvider = await make('custom-providers', { name: mark, baseUrl: `https://${mark}.example/v1` });
   return {
@@ -99,6 +112,8 @@ async function makeEverything(
     ],
     customProvider: [customProvider],
     customModel: [await make('custom-models', { customProviderId: customProvider, model: `${mark}-model` })],
+    call: [call],
+    decision: [idLike(call, 'dec')],
   };
 }
 
@@ -126,6 +141,8 @@ const absentFor = (identifiers: Identifiers): Identifiers => {
     providerKey: forms('providerKey'),
     customProvider: forms('customProvider'),
     customModel: forms('customModel'),
+    call: forms('call'),
+    decision: forms('decision'),
   };
 };
 

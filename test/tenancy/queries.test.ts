@@ -33,6 +33,7 @@ const ALL = 'one organization, or, for the command line, all: the condition is a
 const COUNTS = 'what the output of a start counts over all organizations';
 const RETENTION = 'what is old is deleted in all organizations; its sums are kept by organization';
 const NUMBERS = 'calls of all organizations are numbered in one row';
+const INDEX = 'the index is of the calls of all organizations; what is found in it is read by organization';
 const SWEEP = 'what has expired is cleared away in all organizations';
 const GRANT = 'the authorization server knows a grant by its random id, and nothing of organizations';
 const CHAIN = 'the audit chain is one over the whole installation';
@@ -42,6 +43,8 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'audit-chain.ts isKeyOfChain': CHAIN,
   'audit-chain.ts verifyAuditChain': CHAIN,
   'audit.ts appendAuditEntry': CHAIN,
+  'call-index.ts hasNextBlock': INDEX,
+  'call-index.ts rowsBetween': INDEX,
   'initialize-tenant.ts isEmpty': 'whether this is the first start',
   'invitations.ts findInvitationByHash': FINDS,
   'key-credential.ts prepareFindKeyBy': FINDS,

@@ -43,6 +43,8 @@ const KIND_BY_SEGMENT: Readonly<Record<string, IdentifierKind>> = {
   'master/provider-keys': 'providerKey',
   'master/custom-providers': 'customProvider',
   'master/custom-models': 'customModel',
+  'master/calls': 'call',
+  'master/decisions': 'decision',
 };
 
 export interface PathIdentifier {
@@ -152,6 +154,8 @@ const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>
   'GET /v1/master/custom-providers': {},
   'GET /v1/master/custom-models': { customProviderId: 'customProvider' },
   'GET /v1/master/usage': { projectId: 'project', keyId: 'key', memberId: 'member' },
+  'GET /v1/master/calls': { keyId: 'key', memberId: 'member' },
+  'GET /v1/master/decisions': { keyId: 'key', memberId: 'member' },
   'GET /v1/master/audit': { targetId: 'key' },
 };
 

@@ -83,14 +83,23 @@ function filterOf(db: Database, actor: Actor, { projectId, keyId, memberId }: Us
     if (owner === undefined) throw notFound('There is no such key.');
     checkSeesKeyOf(actor, owner);
   }
-  return { organizationId, projectId, keyId, memberId: memberOf(db, actor, memberId) };
+  return { organizationId, projectId, keyId, memberId: memberAskedFor(db, actor, memberId, 'usage') };
 }
 
-function memberOf(db: Database, actor: Actor, wanted: string | undefined): string | undefined {
+/**
+ * The member whose keys are asked about, by id or e-mail; undefined: all. For a developer they are their own, or 403.
+ * @param what of the keys, for the message
+ */
+export function memberAskedFor(
+  db: Database,
+  actor: Actor,
+  wanted: string | undefined,
+  what: 'usage' | 'calls',
+): string | undefined {
   const { organizationId } = actor;
   if (actor.kind !== 'cli' && !seesAllKeys(actor)) {
     if (wanted === undefined || wanted === actor.memberId) return actor.memberId;
-    throw permissionDenied('Developers can only see the usage of their own keys.');
+    throw permissionDenied(`Developers can only see the ${what} of their own keys.`);
   }
   if (wanted === undefined) return undefined;
   // Of who has left the address may be another's now.

@@ -29,10 +29,11 @@ export const addressText = (addresses: readonly string[]): string => {
 export const nameOf = ({ scope, id, name }: AccessHolder): string =>
   plainText(scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name));
 
+export type NamedRule = Pick<AccessRule, 'id' | 'description'>;
 type Rules = readonly AccessRule[];
 
 /** Rules by their ids and descriptions. */
-export const rulesText = (rules: Rules, ruleIds: readonly string[]): string =>
+export const rulesText = (rules: readonly NamedRule[], ruleIds: readonly string[]): string =>
   ruleIds.map((id) => withName(id, rules.find((rule) => rule.id === id)?.description)).join(', ') || '-';
 
 const addressRow = (rules: Rules, { addresses, permitted, ruleIds }: AccessAddressClass): Cell[] => [

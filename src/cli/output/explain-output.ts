@@ -3,7 +3,7 @@ import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../..
 import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
-import { rulesText } from './access-output.ts';
+import { type NamedRule, rulesText } from './access-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -17,7 +17,7 @@ function shortly(values: readonly string[]): string {
 }
 
 const violationRow = (
-  rules: readonly AccessRule[],
+  rules: readonly NamedRule[],
   { scope, effect, kind, candidate, ruleIds, values }: PolicyViolation,
 ): Cell[] => [
   { text: candidate ?? 'all' },
@@ -26,6 +26,13 @@ const violationRow = (
   { text: shortly(values.map((value) => valueText(kind, value))) },
   { text: rulesText(rules, ruleIds) },
 ];
+
+export const violationTable = (rules: readonly NamedRule[], violations: readonly PolicyViolation[]): void =>
+  printTable(
+    ['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'],
+    violations.map((violation) => violationRow(rules, violation)),
+    'Nothing is violated.',
+  );
 
 const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
@@ -61,11 +68,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     if (withoutCredential.length > 0) print(`No candidates for lack of a credential: ${withoutCredential.join(', ')}.`);
     print('');
   }
-  printTable(
-    ['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'],
-    violations.map((violation) => violationRow(rules, violation)),
-    'Nothing is violated.',
-  );
+  violationTable(rules, violations);
   print('');
   showFlips(explanation);
   showAlternative(explanation);

@@ -110,7 +110,9 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
   context.onDecision(decision.id, policyRevision(decision.bundleDigest, decision.ruleRevision));
   if (decision.result.permitted.length === 0) {
     const reason = denialReason(decision.input, decision.result);
-    telemetry.decided(`${reason.effect}_${reason.kind}`);
+    const kind = `${reason.effect}_${reason.kind}`;
+    context.onDenial(kind);
+    telemetry.decided(kind);
     throw new Denial(decision, reason, await tellDenial(store, principal.organizationId, reason));
   }
   telemetry.decided(undefined);

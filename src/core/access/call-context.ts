@@ -1,3 +1,4 @@
+import type { Mapping } from '../../domain/model.ts';
 import type { Room } from '../../net/answer-bounds.ts';
 
 /** What a door (HTTP, MCP) tells the core about one operation, and what the core tells it before the answer is there. */
@@ -18,10 +19,14 @@ export interface CallContext {
   readonly room: Room;
   /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */
   onDecision(decisionId: string, policyRevision: string): void;
+  /** Called when the decision denies, with the kind of the rules that did: `deny_models`. */
+  onDenial(reason: string): void;
   /** Called once the call has its row. */
   onCall(callId: string): void;
   /** Called before the answer is given, when the provider that gives it has left fields of the request out. */
   onDropped(fields: readonly string[]): void;
   /** Called when the answer comes from the cache, before it is given. */
   onCacheHit(): void;
+  /** Called once the call's end is on record. @param target who served it @param cost pico-dollars */
+  onEnd(target: Pick<Mapping, 'providerId' | 'modelId'> | undefined, cost: bigint): void;
 }

@@ -142,6 +142,7 @@ export class Call {
     const booked = settlement(state, outcome, this.opened.reservation);
     // False: it was settled before, by a start after a crash.
     if (!(await store.settleCall(this.opened, booked))) return;
+    this.facts.context.onEnd(outcome.target?.mapping, booked.cost);
     telemetry.callSettled({
       action: this.facts.action,
       target: outcome.target?.mapping,

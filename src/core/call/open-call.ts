@@ -78,6 +78,7 @@ async function recordFinished(
   const call = newCall(facts, decision);
   const { providerId = null, modelId = null } = mapping ?? {};
   await store.recordFinishedCall(call, decisionRecord(decision, reason), { ...ended, providerId, modelId });
+  facts.context.onEnd(mapping, 0n);
   telemetry.callFinished({ action: facts.action, target: mapping, errorCode: ended.errorCode });
   return call.id;
 }

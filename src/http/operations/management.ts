@@ -1,3 +1,4 @@
+import logQuery from '../../../schemas/admin/log-query.json' with { type: 'json' };
 import usageQuery from '../../../schemas/admin/usage-query.json' with { type: 'json' };
 import { json, type Listener, type Operation, type QueryParameter } from './operation.ts';
 
@@ -307,6 +308,35 @@ const WITHOUT_CREDENTIAL = {
 
 const ANALYSIS = [401, 403, 404, 503, 504];
 
+const logged = <const Base extends 'Call' | 'Decision'>(
+  name: Lowercase<Base>,
+  base: Base,
+  description: string,
+): Operation<`list${Base}s` | `get${Base}`>[] => [
+  {
+    method: 'get',
+    path: `/v1/master/${name}s`,
+    id: `list${base}s`,
+    tag: 'Log',
+    summary: `Search for ${name}s`,
+    description: `${description} Made outside the serving thread. Developers see those of their own keys.`,
+    key: 'master',
+    querySchema: logQuery,
+    answer: json(`${base}List`, 'A page, newest first.'),
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'get',
+    path: `/v1/master/${name}s/{id}`,
+    id: `get${base}`,
+    tag: 'Log',
+    summary: `One ${name}, by its id or that of its ${base === 'Call' ? 'decision' : 'call'}`,
+    key: 'master',
+    answer: json(`${base}Answer`, 'As it is on record.'),
+    errors: ANALYSIS,
+  },
+];
+
 const singles = [
   {
     method: 'get',
@@ -407,6 +437,12 @@ const singles = [
     },
     errors: [400, ...ANALYSIS],
   },
+  ...logged('call', 'Call', 'What was asked, and how it ended.'),
+  ...logged(
+    'decision',
+    'Decision',
+    'How the policy decided. `portcullis decisions export` writes the log as OPA does.',
+  ),
   {
     method: 'get',
     path: '/v1/master/audit',
@@ -450,6 +486,7 @@ export const management = {
     Providers: 'Credentials, providers and models of the organization.',
     Policy: 'What the rules mean.',
     Usage: 'Reports.',
+    Log: 'Calls and decisions.',
     Audit: 'The log of changes.',
     Operation: 'Health, metrics and description.',
   },

@@ -101,3 +101,23 @@ function getPlace(db: Database, organizationId: string, cursor: string): Pick<Au
   if (place === undefined) throw unknownCursor();
   return place;
 }
+
+/** What a rule was called at a time (epoch ms), by the last entry about it until then; undefined: there is none. */
+export function describedAt(
+  db: Database,
+  organizationId: string,
+  ruleId: string,
+  time: number,
+): { readonly description: string | null } | undefined {
+  return db.get(
+    build
+      .selectFrom('audit')
+      .select(sql<string | null>`coalesce(afterJson, beforeJson) ->> '$.description'`.as('description'))
+      .where('organizationId', '=', organizationId)
+      .where('targetId', '=', ruleId)
+      .where('createdAt', '<=', time)
+      .orderBy('createdAt', 'desc')
+      .orderBy('seq', 'desc')
+      .limit(1),
+  );
+}

@@ -34,6 +34,7 @@ export interface Tables {
   data_documents: DataDocumentsTable;
   calls: CallsView;
   decisions: DecisionsView;
+  call_index: CallIndexTable;
   kept_usage: KeptUsageTable;
   compiled_parts: TextPartsTable;
   rule_parts: TextPartsTable;
@@ -447,6 +448,15 @@ export interface CallsView
   state: 'open' | 'settled' | 'denied' | 'recovered' | 'released';
   requestId: string;
   clientAddress: string | null;
+}
+
+interface CallIndexTable {
+  /** The number of the last row of the block. */
+  last: number;
+  /** What the cells are (call-index.ts). */
+  name: string;
+  /** A typed array, little-endian, with an element for each row. */
+  cells: Buffer;
 }
 
 /** A view: their decisions. */

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
-import { sql } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
+import type { DenialStep, PolicyInput, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
-import { decodeCursor, type Page, type PageRequest, toPage } from '../db/page.ts';
 import { build } from '../db/sql.ts';
 import type { DecisionsView } from '../db/tables.ts';
 import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
@@ -35,13 +34,14 @@ export interface StoredDecision {
   readonly action: string;
   readonly requestedModel: string;
   readonly outcome: 'permit' | 'deny';
-  readonly reason: unknown;
-  readonly violations: unknown;
-  readonly shadow: unknown;
+  /** The step that left no candidate; null for a permit. */
+  readonly reason: DenialStep | null;
+  readonly violations: PolicyViolation[];
+  readonly shadow: PolicyShadow | null;
   readonly bundleDigest: string;
   readonly dataDigest: string;
   readonly ruleRevision: number;
-  readonly input: unknown;
+  readonly input: PolicyInput;
 }
 
 const toDecision = ({
@@ -73,40 +73,6 @@ export function getDecision(db: Database, organizationId: string, id: string): S
   const row = db.get(ofId(organizationId, id).selectAll());
   if (row === undefined) throw notFound('There is no such decision.');
   return toDecision(row);
-}
-
-export interface DecisionFilter {
-  readonly keyId?: string | undefined;
-  readonly outcome?: 'permit' | 'deny' | undefined;
-  /** Epoch ms, inclusive. */
-  readonly from?: number | undefined;
-  /** Epoch ms, exclusive. */
-  readonly to?: number | undefined;
-}
-
-/** Where a page goes on after a decision, which retention may have deleted meanwhile. */
-const placeOf = (organizationId: string, id: string) =>
-  sql<number>`coalesce(${ofId(organizationId, id).select('number')}, ${earliestNumber(id)})`;
-
-/** Decisions, newest first. Reads many rows: run it in a worker on a read-only connection. */
-export function listDecisions(
-  db: Database,
-  organizationId: string,
-  filter: DecisionFilter,
-  page: PageRequest,
-): Page<StoredDecision> {
-  let query = build
-    .selectFrom('decisions')
-    .selectAll()
-    .where('organizationId', '=', organizationId)
-    .orderBy('number', 'desc')
-    .limit(page.limit + 1);
-  if (filter.keyId !== undefined) query = query.where('keyId', '=', filter.keyId);
-  if (filter.outcome !== undefined) query = query.where('outcome', '=', filter.outcome);
-  if (filter.from !== undefined) query = query.where('createdAt', '>=', filter.from);
-  if (filter.to !== undefined) query = query.where('createdAt', '<', filter.to);
-  if (page.cursor !== undefined) query = query.where('number', '<', placeOf(organizationId, decodeCursor(page.cursor)));
-  return toPage(db.all(query).map(toDecision), page.limit);
 }
 
 /**

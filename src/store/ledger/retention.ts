@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { forgetBlock } from './call-index.ts';
 import { dayOfNumber, numbersFrom, timeOfNumber } from './call-number.ts';
 import { CALL_STATES } from './ledger-statements.ts';
 import { countedModel, KEPT_SUMS, usageSums } from './usage.ts';
@@ -67,12 +68,15 @@ function keepSums(db: Database, hour: number, first: number, end: number): void 
 const REFERRED_TO = ['call_verdicts', 'data_documents', 'call_origins', 'call_targets'] as const;
 
 /**
- * Deletes rows to which no call refers any more (interned.ts): those whose last day is over for the oldest call that is left, and for
+ * Deletes rows to which no call refers any more (call-index.ts, interned.ts): those whose last day is over for the oldest call that is left, and for
  * every call to come. @param before epoch ms: what is older was deleted @param limit how many at most @returns how many
  */
 export function forgetReferences(db: Database, before: number, limit: number): number {
   const oldest = db.get(build.selectFrom('ledger').orderBy('number').select('number').limit(1));
-  const day = dayOfNumber(Math.min(oldest?.number ?? Number.POSITIVE_INFINITY, numbersFrom(before)));
+  const kept = Math.min(oldest?.number ?? Number.POSITIVE_INFINITY, numbersFrom(before));
+  const indexed = forgetBlock(db, kept);
+  if (indexed > 0) return indexed;
+  const day = dayOfNumber(kept);
   for (const table of REFERRED_TO) {
     const over = build.selectFrom(table).select('id').where('usedOn', '<', day).limit(limit);
     const deleted = db.run(build.deleteFrom(table).where('id', 'in', over));

@@ -12,6 +12,7 @@ import { oneRuleValue } from './0011-one-rule-value.ts';
 import { columnNames } from './0012-column-names.ts';
 import { oneRowACall } from './0013-one-row-a-call.ts';
 import { changes } from './0014-changes.ts';
+import { callIndex } from './0015-call-index.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -29,4 +30,5 @@ export const MIGRATIONS: readonly string[] = [
   columnNames,
   oneRowACall,
   changes,
+  callIndex,
 ];

@@ -59,10 +59,12 @@ const context = (): CallContext => ({
   noFallback: false,
   noCache: false,
   onDecision: (id, revision) => decided.push([id, revision]),
+  onDenial: () => {},
   onCall: () => {},
   room: () => {},
   onDropped: () => {},
   onCacheHit: () => {},
+  onEnd: () => {},
 });
 
 const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });

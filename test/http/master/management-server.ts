@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { createLogReader } from '../../../src/admin/log/log-reader.ts';
 import { createUsageReporter } from '../../../src/admin/usage/usage-reporter.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
@@ -64,12 +65,14 @@ export async function startManagementServer(readiness: Readiness = async () => u
     turns,
   });
   const usageReporter = createUsageReporter({ databasePath: databasePath(folder), turns });
+  const logReader = createLogReader({ databasePath: databasePath(folder), turns });
   const app = createManagementApp({
     store,
     catalog,
     clock,
     analyst,
     usageReporter,
+    logReader,
     peppers: [pepper],
     encryptionKey,
     allowPrivateUpstreams: ['127.0.0.1:4000'],
@@ -121,6 +124,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
       await listener.close(0);
       await analyst.close();
       await usageReporter.close();
+      await logReader.close();
       store.close();
       rmSync(folder, { recursive: true });
     },

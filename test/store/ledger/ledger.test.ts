@@ -3,7 +3,7 @@ import { newId } from '../../../src/domain/id.ts';
 import { MAX_AMOUNT } from '../../../src/domain/money.ts';
 import { formatTime } from '../../../src/domain/time.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { getDataDocument, getDecision, listDecisions } from '../../../src/store/ledger/decisions.ts';
+import { getDataDocument, getDecision } from '../../../src/store/ledger/decisions.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { getKey, insertKey, updateKey } from '../../../src/store/tenants/keys.ts';
 import {
@@ -330,32 +330,5 @@ describe('decisions', () => {
     ]);
     expect([opened.status, failed.status]).toEqual(['fulfilled', 'rejected']);
     expect(await store.read((db) => getDataDocument(db, tenant.organizationId, decisionIdOf(call)))).toBe('new text');
-  });
-
-  test('are listed newest first, page by page, by key, outcome and time, of one organization only', async () => {
-    const { store, clock, tenant } = await storeWithTenant();
-    const ids: string[] = [];
-    for (const outcome of ['permit', 'deny', 'permit', 'deny', 'deny'] as const) {
-      const call = newCall(tenant);
-      ids.unshift(decisionIdOf(call));
-      await store.recordFinishedCall(call, newDecision({ outcome }), denial());
-      clock.advance(1000);
-    }
-    const list = (filter: Parameters<typeof listDecisions>[2], limit: number, cursor?: string) =>
-      store.read((db) => listDecisions(db, tenant.organizationId, filter, { limit, cursor }));
-    const first = await list({}, 3);
-    const second = await list({}, 3, first.nextCursor ?? '');
-    expect([...first.items, ...second.items].map(({ id }) => id)).toEqual(ids);
-    expect([first.items.length, second.nextCursor]).toEqual([3, null]);
-    expect((await list({ outcome: 'permit' }, 10)).items.map(({ id }) => id)).toEqual([ids[2], ids[4]]);
-    expect((await list({ keyId: newId('key') }, 10)).items).toEqual([]);
-    expect((await list({ from: START + 1000, to: START + 3000 }, 10)).items.map(({ id }) => id)).toEqual([
-      ids[2],
-      ids[3],
-    ]);
-    expect(await store.read((db) => listDecisions(db, newId('org'), {}, { limit: 10 }))).toEqual({
-      items: [],
-      nextCursor: null,
-    });
   });
 });

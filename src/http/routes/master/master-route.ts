@@ -1,3 +1,4 @@
+import type { LogReader } from '../../../admin/log/log-reader.ts';
 import type { UsageReporter } from '../../../admin/usage/usage-reporter.ts';
 import type { Catalog } from '../../../catalog/catalog.ts';
 import type { TrustedProxies } from '../../../domain/client-ip.ts';
@@ -24,6 +25,7 @@ export interface MasterDeps {
   trustedProxies: TrustedProxies | undefined;
   analyst: Pick<Analyst, 'analyse'>;
   usageReporter: Pick<UsageReporter, 'report'>;
+  logReader: Pick<LogReader, 'read'>;
 }
 
 /** A named part of the path, decoded. */
@@ -32,6 +34,13 @@ export function pathParameter(ctx: AppContext, name: string): string {
   const value = typeof params === 'object' && params !== null ? Reflect.get(params, name) : undefined;
   if (typeof value !== 'string') throw new Error(`the route's path has no part ${name}`);
   return value;
+}
+
+/** An answer that another thread wrote as JSON. */
+export function answerWritten(ctx: AppContext, { buffer, byteOffset, byteLength }: Uint8Array): void {
+  ctx.set('cache-control', 'no-store');
+  ctx.type = 'application/json';
+  ctx.body = Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** An answer as JSON. What it says may be secret or change at once, so nobody on the way keeps it. */

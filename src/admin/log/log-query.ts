@@ -1,0 +1,61 @@
+import { checkShape } from '../../domain/check-shape.ts';
+import { canonicalAddress } from '../../domain/client-ip.ts';
+import { invalidRequest, notFound } from '../../domain/errors.ts';
+import { parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
+import { validateLogQuery } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import type { PageRequest } from '../../store/db/page.ts';
+import type { CallFilter } from '../../store/ledger/call-log.ts';
+import { ownerOfKey } from '../../store/ledger/usage.ts';
+import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
+import { memberAskedFor } from '../usage/usage-query.ts';
+
+const DEFAULT_LIMIT = 50;
+
+const EXPLANATIONS = [
+  { at: /^\/(from|to)$/, must: TIME_FORM },
+  { at: /^\/limit$/, must: 'must be a whole number from 1 to 200' },
+  { at: /^\/reason$/, must: 'must be a type of rules, such as deny_models' },
+  { at: /^\/(requestId|ruleId)$/, must: 'must be an id, its prefix and 32 hexadecimal digits' },
+];
+
+/** A search of the log, checked. */
+export interface LogRequest {
+  readonly filter: CallFilter;
+  readonly page: PageRequest;
+}
+
+/**
+ * Reads what is searched for, and whether the actor may: developers see their own keys only. Malformed 400; a key or member that the
+ * organization never had, and a developer's question about another's key, 404; about another member 403.
+ * @param query as `LogQuery`, unchecked
+ */
+export function readLogRequest(db: Database, actor: Actor, query: unknown): LogRequest {
+  const asked = checkShape(validateLogQuery, query, EXPLANATIONS);
+  const { limit = String(DEFAULT_LIMIT), cursor, from: begin, to: end, address, memberId, ...by } = asked;
+  const from = begin === undefined ? undefined : parseTime(begin, '/from');
+  const to = end === undefined ? undefined : parseTimeEnd(end, '/to');
+  if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
+  const clientAddress = address === undefined ? undefined : canonicalAddress(address);
+  if (clientAddress === null) throw invalidRequest('/address must be an IP address.', '/address');
+  if (by.keyId !== undefined) {
+    const owner = ownerOfKey(db, actor.organizationId, by.keyId);
+    if (owner === undefined) throw notFound('There is no such key.');
+    checkSeesKeyOf(actor, owner);
+  }
+  const member = memberAskedFor(db, actor, memberId, 'calls');
+  const filter = { ...by, organizationId: actor.organizationId, memberId: member, clientAddress, from, to };
+  return { filter, page: { limit: Number(limit), cursor } };
+}
+
+/** Whose call may be shown. */
+export interface SeenBy {
+  readonly organizationId: string;
+  /** Undefined: everyone's. */
+  readonly memberId: string | undefined;
+}
+
+export const seenBy = (actor: Actor): SeenBy => ({
+  organizationId: actor.organizationId,
+  memberId: actor.kind === 'cli' || seesAllKeys(actor) ? undefined : actor.memberId,
+});

@@ -1,0 +1,46 @@
+import { ApiError } from '../../domain/errors.ts';
+import type { Turns } from '../../domain/turns.ts';
+import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import type { LogRequest, SeenBy } from './log-query.ts';
+
+export type LogQuestion =
+  | (LogRequest & { readonly what: 'calls' | 'decisions' })
+  | { readonly what: 'call' | 'decision'; readonly by: SeenBy; readonly id: string };
+
+export interface LogWorkerData {
+  readonly databasePath: string;
+}
+
+/** Reads calls and decisions outside the serving thread. */
+export interface LogReader {
+  /** JSON. @throws ApiError: of the question itself, 503 when too many wait, 504 when it takes too long */
+  read(question: LogQuestion): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+export interface LogReaderOptions extends LogWorkerData {
+  readonly turns: Turns;
+}
+
+const LIMIT_MS = 30_000;
+
+export function createLogReader({ databasePath, turns }: LogReaderOptions): LogReader {
+  const workerData: LogWorkerData = { databasePath };
+  const thread = createDatabaseThread<LogQuestion, Uint8Array>({
+    script: new URL('./log-worker.ts', import.meta.url),
+    workerData,
+    turns,
+    limitMs: LIMIT_MS,
+    tooSlow: () =>
+      new ApiError(
+        504,
+        'report_timeout',
+        `The search takes longer than ${LIMIT_MS} ms: ask for less, or use the command line.`,
+      ),
+  });
+  return {
+    read: (question) =>
+      thread.ask('by' in question ? question.by.organizationId : question.filter.organizationId, question),
+    close: () => thread.close(),
+  };
+}

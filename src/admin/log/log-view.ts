@@ -1,0 +1,102 @@
+import { notFound } from '../../domain/errors.ts';
+import { formatUsd } from '../../domain/money.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
+import { denialMessage } from '../../policy/denial-message.ts';
+import type { Database } from '../../store/db/database.ts';
+import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
+import { getDecision } from '../../store/ledger/decisions.ts';
+import type { LogRequest, SeenBy } from './log-query.ts';
+import { seenRules } from './seen-rules.ts';
+
+/** The entry point of the policy. */
+export const DECISION_PATH = 'gateway/authz/decision';
+
+/** What calls and decisions are shown with alike. */
+function common(call: LoggedCall) {
+  const { cost, priceUnknown, providerId: provider, modelId: model } = call;
+  const { requestId, clientRequestId, projectId, keyId, memberId, action, tool, requestedModel } = call;
+  const { reason, statusCode, errorCode } = call;
+  const shown = cost === 0n && priceUnknown === 1 ? null : formatUsd(cost);
+  const asked = { requestId, clientRequestId, projectId, keyId, memberId, action, tool, requestedModel };
+  return { ...asked, reason, provider, model, statusCode, errorCode, cost: shown };
+}
+
+const callRecord = (call: LoggedCall): CallRecord => ({
+  id: call.id,
+  decisionId: call.decisionId,
+  createdAt: formatTime(call.createdAt),
+  settledAt: call.settledAt === null ? null : formatTime(call.settledAt),
+  state: call.state,
+  ...common(call),
+  stream: call.stream === 1,
+  address: call.clientAddress,
+  outcome: call.outcome,
+  cached: call.cached === 1,
+  promptTokens: call.promptTokens,
+  completionTokens: call.completionTokens,
+  reasoningTokens: call.reasoningTokens,
+  cachedTokens: call.cachedTokens,
+  cacheWriteTokens: call.cacheWriteTokens,
+  usageEstimated: call.usageEstimated === 1,
+  costDetails: call.costDetails,
+  attempts: call.attempts,
+});
+
+export function decisionEntry(call: LoggedCall): DecisionEntry {
+  if (call.outcome === null) throw notFound('There is no such decision.');
+  return {
+    id: call.decisionId,
+    callId: call.id,
+    timestamp: formatTime(call.createdAt),
+    ...common(call),
+    requestedBy: call.clientAddress,
+    outcome: call.outcome,
+  };
+}
+
+/** A page of calls, newest first. This and all below may read much: not for the serving thread. */
+export function listCalls(db: Database, { filter, page }: LogRequest): CallList {
+  const { items, nextCursor } = searchCalls(db, filter, page);
+  return { calls: items.map(callRecord), nextCursor };
+}
+
+export function listDecisions(db: Database, { filter, page }: LogRequest): DecisionList {
+  const { items, nextCursor } = searchCalls(db, { ...filter, isDecided: true }, page);
+  return { decisions: items.map(decisionEntry), nextCursor };
+}
+
+/** @param id of a call or its decision. Unknown, or another member's where one sees only their own: 404 */
+function getSeen(db: Database, { organizationId, memberId }: SeenBy, id: string): LoggedCall {
+  if (!/^(?:call|dec)_[0-9a-f]{32}$/.test(id)) throw notFound('There is no such call.');
+  const call = getLoggedCall(db, organizationId, id);
+  if (memberId !== undefined && call.memberId !== memberId) throw notFound('There is no such call.');
+  return call;
+}
+
+export const getCall = (db: Database, by: SeenBy, id: string): CallRecord => callRecord(getSeen(db, by, id));
+
+/** A decision with all that led to it. @throws ApiError 404 */
+export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedDecision {
+  const call = getSeen(db, by, id);
+  const entry = decisionEntry(call);
+  const decision = getDecision(db, by.organizationId, entry.id);
+  const { reason: denial, violations, shadow, input, bundleDigest, ruleRevision, dataDigest } = decision;
+  const rules = seenRules(db, decision);
+  const names = new Map(rules.map((rule) => [rule.id, rule.description]));
+  return {
+    ...entry,
+    message: denial === null ? null : denialMessage(denial, names),
+    path: DECISION_PATH,
+    bundles: { policy: { revision: bundleDigest } },
+    ruleRevision,
+    input,
+    violations,
+    shadow,
+    denial,
+    dataDigest,
+    rules,
+    costDetails: call.costDetails,
+    attempts: call.attempts,
+  };
+}

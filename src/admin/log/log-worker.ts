@@ -1,0 +1,23 @@
+import { workerData } from 'node:worker_threads';
+import { openDatabase } from '../../store/db/database.ts';
+import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import type { LogQuestion, LogWorkerData } from './log-reader.ts';
+import { getCall, getLoggedDecision, listCalls, listDecisions } from './log-view.ts';
+
+const { databasePath }: LogWorkerData = workerData;
+const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
+
+function answer(question: LogQuestion): object {
+  switch (question.what) {
+    case 'calls':
+      return listCalls(db, question);
+    case 'decisions':
+      return listDecisions(db, question);
+    case 'call':
+      return { call: getCall(db, question.by, question.id) };
+    case 'decision':
+      return { decision: getLoggedDecision(db, question.by, question.id) };
+  }
+}
+
+answerQuestions((question: LogQuestion): Uint8Array => new TextEncoder().encode(JSON.stringify(answer(question))));

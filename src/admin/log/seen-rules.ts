@@ -1,0 +1,36 @@
+import { RULE_TYPES } from '../../domain/iam-rule.ts';
+import type { PolicyData, SeenRule } from '../../generated/types.ts';
+import { describedAt } from '../../store/audit/audit.ts';
+import type { Database } from '../../store/db/database.ts';
+import { getDataDocument, type StoredDecision } from '../../store/ledger/decisions.ts';
+import { findNames } from '../../store/tenants/names.ts';
+
+/**
+ * The rules of the data document that a decision saw, outermost scope first. Rules keep no history: the description is that of the last
+ * entry of the audit log before the decision, else the present one. Reads the whole document: not for the serving thread.
+ */
+export function seenRules(db: Database, { id, organizationId, createdAt, input }: StoredDecision): SeenRule[] {
+  const { subjects }: PolicyData = JSON.parse(getDataDocument(db, organizationId, id));
+  const rules = input.subjects.flatMap(({ scope, id: subjectId }) => {
+    const of = subjects[subjectId];
+    if (of === undefined) return [];
+    const { enforce, shadow = enforce, report_rules: reported = {} } = of;
+    return RULE_TYPES.flatMap((ruleType) =>
+      (shadow[ruleType]?.rules ?? []).map((rule) => {
+        const mode: SeenRule['mode'] = reported[rule] === true ? 'report' : 'enforce';
+        return { id: rule, scope, subjectId, ruleType, mode };
+      }),
+    );
+  });
+  const names = findNames(
+    db,
+    organizationId,
+    rules.map((rule) => rule.id),
+  );
+  return rules.map((rule) => {
+    const then = describedAt(db, organizationId, rule.id, createdAt);
+    return then === undefined
+      ? { ...rule, description: names.get(rule.id) ?? null, describedThen: false }
+      : { ...rule, description: then.description, describedThen: true };
+  });
+}

@@ -1,0 +1,163 @@
+import type { CallList, CallRecord, DecisionList, LoggedDecision } from '../../generated/types.ts';
+import { plainText } from '../../lib/plain-text.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { violationTable } from './explain-output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+type Names = ReadonlyMap<string, string>;
+
+const nameIn = (names: Names, id: string): string => names.get(id) ?? id;
+
+const outcomeCell = (outcome: 'permit' | 'deny' | null): Cell =>
+  outcome === 'deny' ? { text: 'deny', colour: 'red' } : { text: outcome ?? '-' };
+
+const costText = (cost: string | null): string => cost ?? 'unknown';
+
+const servedText = ({ provider, model }: Pick<CallRecord, 'provider' | 'model'>): string =>
+  provider === null && model === null ? '-' : `${provider ?? '?'}/${model ?? '?'}`;
+
+/** Where the list goes on. */
+function printMore(nextCursor: string | null): void {
+  if (nextCursor !== null) print(`\nThere are more: --cursor ${nextCursor}`);
+}
+
+/** @param names of keys, by their ids */
+export function showDecisions(list: DecisionList, names: Names, { json }: Format): void {
+  if (json) {
+    printJson(list);
+    return;
+  }
+  const rows = list.decisions.map((entry): Cell[] => [
+    { text: entry.timestamp },
+    { text: entry.id },
+    outcomeCell(entry.outcome),
+    { text: entry.reason ?? '-' },
+    { text: nameIn(names, entry.keyId) },
+    { text: entry.requestedModel },
+    { text: servedText(entry) },
+    { text: entry.requestedBy ?? '-' },
+  ]);
+  printTable(['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM'], rows, 'No decisions.');
+  printMore(list.nextCursor);
+}
+
+/** @param names of keys, by their ids */
+export function showCalls(list: CallList, names: Names, { json }: Format): void {
+  if (json) {
+    printJson(list);
+    return;
+  }
+  const rows = list.calls.map((call): Cell[] => [
+    { text: call.createdAt },
+    { text: call.id },
+    { text: call.state, ...(call.state === 'denied' ? { colour: 'red' } : {}) },
+    { text: String(call.statusCode ?? '-') },
+    { text: nameIn(names, call.keyId) },
+    { text: call.requestedModel },
+    { text: servedText(call) },
+    { text: String(call.promptTokens) },
+    { text: String(call.completionTokens) },
+    { text: costText(call.cost) },
+  ]);
+  const titles = ['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY', 'TOKENS IN', 'TOKENS OUT', 'USD'];
+  printTable(titles, rows, 'No calls.');
+  printMore(list.nextCursor);
+}
+
+const idWith = (names: Names, id: string): string => (names.has(id) ? `${names.get(id)} (${id})` : id);
+
+/** Lines of names and values; what has no value is left out. */
+function printFields(fields: Readonly<Record<string, string | null>>): void {
+  const shown = Object.entries(fields).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
+  const width = Math.max(...shown.map(([name]) => name.length));
+  for (const [name, value] of shown) print(`${name.padEnd(width)}  ${plainText(value)}`);
+}
+
+const attemptLines = (attempts: CallRecord['attempts']): string | null =>
+  attempts === null
+    ? null
+    : attempts.map((each) => `${each.provider}/${each.model} ${each.status_code ?? each.error_type}`).join(', ');
+
+/** Why it was decided so, in words. @param names of the key, its owner and its project, by their ids */
+export function showDecision(decision: LoggedDecision, names: Names, { json }: Format): void {
+  if (json) {
+    printJson({ decision });
+    return;
+  }
+  const { outcome, message, violations, rules, shadow, input } = decision;
+  print(`${decision.timestamp}: ${outcome === 'deny' ? 'denied' : 'permitted'} (policy ${revisionOf(decision)})`);
+  if (message !== null) print(plainText(message));
+  print('');
+  printFields({
+    asked: `${decision.action} with ${decision.requestedModel}${decision.tool === null ? '' : ` by ${decision.tool}`}`,
+    from: decision.requestedBy ?? 'an unknown address',
+    key: idWith(names, decision.keyId),
+    owner: idWith(names, decision.memberId),
+    project: idWith(names, decision.projectId),
+    answer: `${decision.statusCode ?? 'none'}${decision.errorCode === null ? '' : ` ${decision.errorCode}`}`,
+    'served by': decision.provider === null ? null : servedText(decision),
+    attempts: attemptLines(decision.attempts),
+    cost: outcome === 'deny' ? null : costText(decision.cost),
+    candidates: input.candidates.map(({ id }) => id).join(', '),
+    decision: decision.id,
+    call: decision.callId,
+    request: decision.requestId,
+    "caller's id": decision.clientRequestId,
+  });
+  print('');
+  violationTable(rules, violations);
+  if (rules.length > 0) print('');
+  printTable(
+    ['RULE', 'SCOPE', 'TYPE', 'MODE', 'DESCRIPTION'],
+    rules.map((rule): Cell[] => [
+      { text: rule.id },
+      { text: rule.scope },
+      { text: rule.ruleType },
+      { text: rule.mode },
+      { text: rule.description === null ? '-' : `${rule.description}${rule.describedThen ? '' : ' (now)'}` },
+    ]),
+    '\nIt saw no rules.',
+  );
+  if (shadow !== null) {
+    print('');
+    print(`With the report rules in force: ${shadow.permitted.length} of ${input.candidates.length} permitted.`);
+    if (shadow.would_deny.length > 0) print(`Would deny: ${shadow.would_deny.join(', ')}.`);
+    if (shadow.would_allow.length > 0) print(`Would allow: ${shadow.would_allow.join(', ')}.`);
+  }
+}
+
+/** As `x-policy-revision` says it. */
+const revisionOf = ({ bundles, ruleRevision }: LoggedDecision): string =>
+  `${bundles.policy.revision.slice(0, 12)}.${ruleRevision}`;
+
+/** @param names of the key, its owner and its project, by their ids */
+export function showCall(call: CallRecord, names: Names, { json }: Format): void {
+  if (json) {
+    printJson({ call });
+    return;
+  }
+  printFields({
+    time: call.createdAt,
+    settled: call.settledAt,
+    state: call.state,
+    asked: `${call.action} with ${call.requestedModel}${call.tool === null ? '' : ` by ${call.tool}`}`,
+    from: call.address ?? 'an unknown address',
+    key: idWith(names, call.keyId),
+    owner: idWith(names, call.memberId),
+    project: idWith(names, call.projectId),
+    outcome: call.outcome,
+    reason: call.reason,
+    answer: `${call.statusCode ?? 'none'}${call.errorCode === null ? '' : ` ${call.errorCode}`}`,
+    'served by': call.provider === null ? null : servedText(call),
+    attempts: attemptLines(call.attempts),
+    tokens: `${call.promptTokens} in, ${call.completionTokens} out${call.usageEstimated ? ', estimated' : ''}`,
+    cost: `${costText(call.cost)}${call.cached ? ' (from the cache)' : ''}`,
+    call: call.id,
+    decision: call.decisionId,
+    request: call.requestId,
+    "caller's id": call.clientRequestId,
+  });
+}

@@ -1,0 +1,26 @@
+import { readLogRequest, seenBy } from '../../../admin/log/log-query.ts';
+import { actorOf } from '../../middleware/authenticate-master.ts';
+import type { ManagementId } from '../../operations/management.ts';
+import type { Handlers } from '../../register.ts';
+import { queryObject } from '../../request/query-parameter.ts';
+import type { AppContext } from '../../state.ts';
+import { answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
+
+/** `/v1/master/calls` and `/v1/master/decisions`: what was asked, and how it was decided. */
+export function logHandlers({ store, logReader }: MasterDeps) {
+  const list = async (ctx: AppContext, what: 'calls' | 'decisions'): Promise<void> => {
+    const request = await store.read((db) => readLogRequest(db, actorOf(ctx), queryObject(ctx)));
+    answerWritten(ctx, await logReader.read({ what, ...request }));
+  };
+  const one = async (ctx: AppContext, what: 'call' | 'decision'): Promise<void> => {
+    const id = pathParameter(ctx, 'id');
+    answerWritten(ctx, await logReader.read({ what, by: seenBy(actorOf(ctx)), id }));
+  };
+
+  return {
+    listCalls: (ctx) => list(ctx, 'calls'),
+    getCall: (ctx) => one(ctx, 'call'),
+    listDecisions: (ctx) => list(ctx, 'decisions'),
+    getDecision: (ctx) => one(ctx, 'decision'),
+  } satisfies Partial<Handlers<ManagementId>>;
+}

@@ -1,0 +1,203 @@
+// The search for calls finds what a look at each of them finds, whatever part of the ledger is indexed.
+import { expect, test } from 'vitest';
+import { idLike, newId } from '../../../src/domain/id.ts';
+import type { Database } from '../../../src/store/db/database.ts';
+import { build } from '../../../src/store/db/sql.ts';
+import { BLOCK, nextBlock, storeBlock } from '../../../src/store/ledger/call-index.ts';
+import { type CallFilter, getLoggedCall, searchCalls } from '../../../src/store/ledger/call-log.ts';
+import { createCallReferences } from '../../../src/store/ledger/call-references.ts';
+import { forgetCalls, forgetReferences } from '../../../src/store/ledger/retention.ts';
+import { insertCall } from '../../support/stored-calls.ts';
+import { newDecision, START, storeWithTenant } from '../fixture.ts';
+
+const HOUR = 3_600_000;
+const CALLS = 2 * BLOCK + 500;
+const RULES = Array.from({ length: 40 }, () => newId('rule'));
+const ruleOf = (place: number): string => RULES[place % RULES.length] ?? '';
+const reasonOf = (place: number) => (place % 2 === 0 ? 'deny_models' : 'allow_providers');
+
+/** What is stored of the call at each place. */
+function callAt(place: number, organizationId: string) {
+  const isDenied = place % 5 === 0;
+  const isOpen = place % 97 === 1;
+  return {
+    organizationId: place % 11 === 0 ? 'org_other' : organizationId,
+    projectId: 'proj_1',
+    keyId: `key_${place % 7}`,
+    memberId: `mem_${place % 3}`,
+    requestedModel: `model-${place % 13}`,
+    modelId: isDenied || isOpen ? null : `served-${place % 13}`,
+    providerId: isDenied || isOpen ? null : `provider-${place % 4}`,
+    clientAddress: `192.0.2.${place % 50}`,
+    requestId: `req_${place.toString(16).padStart(32, '0')}`,
+    clientRequestId: place % 3 === 0 ? `own-${place % 900}` : null,
+    state: isDenied ? 'denied' : isOpen ? 'open' : 'settled',
+  } as const;
+}
+
+function decisionAt(place: number) {
+  const isDenied = place % 5 === 0;
+  const [effect, kind] = reasonOf(place).split('_');
+  const violations = [{ ruleIds: [ruleOf(place), ruleOf(place + 1)] }];
+  return newDecision({
+    outcome: isDenied ? 'deny' : 'permit',
+    reasonJson: isDenied ? JSON.stringify({ scope: 'key', effect, kind, ruleIds: [ruleOf(place)], values: [] }) : null,
+    violationsJson: isDenied ? JSON.stringify(violations) : '[]',
+    shadowJson: place % 17 === 0 ? JSON.stringify({ would_deny: [ruleOf(place + 3)], would_allow: [] }) : null,
+  });
+}
+
+async function filled() {
+  const { store, tenant } = await storeWithTenant();
+  const { organizationId } = tenant;
+  const ids = await store.write((db) => {
+    const references = createCallReferences(db);
+    return Array.from({ length: CALLS }, (_, place) => {
+      const decision = place % 23 === 0 ? undefined : decisionAt(place);
+      const call = callAt(place, organizationId);
+      return insertCall(db, START + place * 1000, call, decision, references).id;
+    });
+  });
+  return { store, organizationId, ids };
+}
+
+/** All that is found, page by page. */
+function found(db: Database, filter: CallFilter, limit = CALLS): string[] {
+  const ids: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = searchCalls(db, filter, { limit, cursor });
+    ids.push(...page.items.map(({ id }) => id));
+    expect(page.items.length).toBeLessThanOrEqual(limit);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return ids;
+}
+
+type Asked = readonly [filter: Omit<CallFilter, 'organizationId'>, isWanted: (place: number) => boolean];
+
+const isDecided = (place: number): boolean => place % 23 !== 0;
+const isDenied = (place: number): boolean => place % 5 === 0 && isDecided(place);
+const isServed = (place: number): boolean => place % 5 !== 0 && place % 97 !== 1;
+const names = (place: number, rule: number): boolean =>
+  isDecided(place) &&
+  ((place % 5 === 0 && [place, place + 1].some((each) => ruleOf(each) === RULES[rule])) ||
+    (place % 17 === 0 && ruleOf(place + 3) === RULES[rule]));
+
+const SEARCHES: readonly Asked[] = [
+  [{}, () => true],
+  [{ isDecided: true }, isDecided],
+  [{ keyId: 'key_3' }, (place) => place % 7 === 3],
+  [{ memberId: 'mem_1' }, (place) => place % 3 === 1],
+  [{ model: 'model-5' }, (place) => place % 13 === 5],
+  [{ model: 'served-5' }, (place) => place % 13 === 5 && isServed(place)],
+  [{ provider: 'provider-2' }, (place) => place % 4 === 2 && isServed(place)],
+  [{ outcome: 'deny' }, isDenied],
+  [{ outcome: 'permit' }, (place) => isDecided(place) && place % 5 !== 0],
+  [{ reason: 'deny_models' }, (place) => isDenied(place) && place % 2 === 0],
+  [{ reason: 'deny_pricing' }, () => false],
+  [{ ruleId: RULES[4] }, (place) => names(place, 4)],
+  [{ ruleId: newId('rule') }, () => false],
+  [{ clientAddress: '192.0.2.7' }, (place) => isDecided(place) && place % 50 === 7],
+  [{ requestId: `req_${(77).toString(16).padStart(32, '0')}` }, (place) => place === 77],
+  [{ clientRequestId: 'own-300' }, (place) => place % 900 === 300],
+  [{ from: START + 700_000, to: START + 900_000 }, (place) => place >= 700 && place < 900],
+  [
+    { from: START + (BLOCK - 3) * 1000, to: START + (BLOCK + 3) * 1000 },
+    (place) => Math.abs(place - BLOCK + 0.5) < 3.5,
+  ],
+  [
+    { keyId: 'key_3', outcome: 'deny', reason: 'allow_providers', to: START + 5000_000 },
+    (place) => place % 7 === 3 && isDenied(place) && place % 2 === 1 && place < 5000,
+  ],
+];
+
+test('finds the same before and after the ledger is indexed, newest first, page by page, of one organization', async () => {
+  const { store, organizationId, ids } = await filled();
+  const expected = SEARCHES.map(([, isWanted]) =>
+    ids.filter((_, place) => place % 11 !== 0 && isWanted(place)).reverse(),
+  );
+  const all = (db: Database) => SEARCHES.map(([filter]) => found(db, { organizationId, ...filter }));
+
+  expect(await store.read(all)).toEqual(expected);
+
+  for (const indexed of [1, 2]) {
+    const block = await store.read(nextBlock);
+    await store.write((db) => block !== undefined && storeBlock(db, block));
+    await store.write((db) => block !== undefined && storeBlock(db, block)); // It changes nothing.
+    expect([indexed, await store.read(all)]).toEqual([indexed, expected]);
+  }
+  expect(await store.read(nextBlock)).toBeUndefined();
+  expect(await store.read((db) => found(db, { organizationId, keyId: 'key_3' }, 300))).toEqual(expected[2]);
+  expect(await store.read((db) => found(db, { organizationId: 'org_nobody' }))).toEqual([]);
+}, 60_000);
+
+test('what retention deletes is found no more, and leaves the index', async () => {
+  const { store, organizationId, ids } = await filled();
+  for (let block = await store.read(nextBlock); block !== undefined; block = await store.read(nextBlock)) {
+    const next = block;
+    await store.write((db) => storeBlock(db, next));
+  }
+  const lasts = (db: Database) =>
+    db.all(build.selectFrom('call_index').select('last').distinct().orderBy('last')).length;
+  expect(await store.read(lasts)).toBe(2);
+  const before = START + 2 * HOUR;
+  for (const forget of [forgetCalls, forgetReferences]) {
+    while ((await store.write((db) => forget(db, before, 2000))) > 0);
+  }
+  // Open calls stay.
+  const isKept = (place: number): boolean => place >= 7200 || callAt(place, organizationId).state === 'open';
+  const expected = ids.filter((_, place) => place % 11 !== 0 && place % 7 === 3 && isKept(place)).reverse();
+  expect(await store.read((db) => found(db, { organizationId, keyId: 'key_3' }))).toEqual(expected);
+  expect(await store.read(lasts)).toBe(2);
+  await store.write((db) => db.run(build.deleteFrom('ledger').where('createdAt', '<', START + BLOCK * 1000)));
+  while ((await store.write((db) => forgetReferences(db, before, 2000))) > 0);
+  expect(await store.read(lasts)).toBe(1);
+}, 60_000);
+
+test('finds a call by its id and by that of its decision, of one organization', async () => {
+  const { store, tenant } = await storeWithTenant();
+  const { organizationId } = tenant;
+  const { id, number } = await store.write((db) => insertCall(db, START, callAt(5, organizationId), decisionAt(5)));
+  const get = (of: string, asked: string) => store.read((db) => getLoggedCall(db, of, asked));
+
+  expect(await get(organizationId, id)).toEqual({
+    id,
+    number,
+    decisionId: idLike(id, 'dec'),
+    requestId: `req_${'5'.padStart(32, '0')}`,
+    clientRequestId: null,
+    state: 'denied',
+    createdAt: START,
+    settledAt: START,
+    projectId: 'proj_1',
+    keyId: 'key_5',
+    memberId: 'mem_2',
+    action: 'chat',
+    tool: null,
+    requestedModel: 'model-5',
+    stream: 0,
+    clientAddress: '192.0.2.5',
+    outcome: 'deny',
+    reason: 'allow_providers',
+    modelId: null,
+    providerId: null,
+    providerKeyId: null,
+    attempts: null,
+    cost: 0n,
+    costDetails: null,
+    priceUnknown: 0,
+    promptTokens: 0,
+    completionTokens: 0,
+    reasoningTokens: 0,
+    cachedTokens: 0,
+    cacheWriteTokens: 0,
+    usageEstimated: 0,
+    cached: 0,
+    statusCode: 200,
+    errorCode: null,
+  });
+  expect(await get(organizationId, idLike(id, 'dec'))).toEqual(await get(organizationId, id));
+  await expect(get('org_other', id)).rejects.toMatchObject({ status: 404 });
+  await expect(get(organizationId, newId('call'))).rejects.toMatchObject({ status: 404 });
+});
