@@ -4,7 +4,7 @@ import { type Rate, type TakeRate, WINDOW_MS } from './rate-limit.ts';
 
 /** A window stands in one of so many places of its set; where all are taken, the one that ends first is forgotten. */
 const PLACES = 16;
-/** A power of two. With 10,000 callers for each endpoint, a set is full less than once in a million. */
+/** A power of two. With 10,000 callers at each of the eight endpoints, two sets of 100,000 have too few places. */
 const SETS = 16_384;
 const WINDOWS = SETS * PLACES;
 

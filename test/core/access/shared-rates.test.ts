@@ -40,16 +40,21 @@ it('keeps 10,000 callers apart', () => {
 
 it('is exact when four threads count at once', async () => {
   const windows = createRateWindows();
-  const limits = { ...LIMITS, chat: 5000 };
+  const limits = { ...LIMITS, chat: 75_000 };
+  const gate = new Int32Array(new SharedArrayBuffer(4));
   const threads = Array.from(
     { length: 4 },
     () =>
       new Worker(new URL('../../workers/take-rates.ts', import.meta.url), {
-        workerData: { limits, windows, requests: 2000 },
+        workerData: { limits, windows, requests: 20_000, gate },
       }),
   );
-  const passed = await Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0]));
-  expect(passed.reduce((sum, each) => sum + each, 0)).toBe(5000);
+  await Promise.all(threads.map((thread) => once(thread, 'message')));
+  const all = Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0]));
+  Atomics.store(gate, 0, 1);
+  Atomics.notify(gate, 0);
+  const passed = await all;
+  expect(passed.reduce((sum, each) => sum + each, 0)).toBe(75_000);
 });
 
 it('goes on where a thread has died that was just counting', () => {
