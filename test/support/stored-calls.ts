@@ -4,11 +4,20 @@ import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import type { CallsView } from '../../src/store/db/tables.ts';
 import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
-import { createCallReferences } from '../../src/store/ledger/call-references.ts';
+import { type CallReferences, createCallReferences } from '../../src/store/ledger/call-references.ts';
 import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
 import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
 
 let calls = 0;
+
+/** Prepared once: preparing takes longer than inserting. */
+const known = new WeakMap<Database, CallReferences>();
+
+function referencesOf(db: Database): CallReferences {
+  const references = known.get(db) ?? createCallReferences(db);
+  known.set(db, references);
+  return references;
+}
 
 type Whose = 'organizationId' | 'projectId' | 'keyId' | 'memberId';
 type Told =
@@ -40,7 +49,7 @@ export function insertCall(db: Database, time: number | string, call: StoredCall
   const id = idsFrom('call', at).slice(0, -8) + calls.toString(16).padStart(8, '0');
   const number = numbersFrom(at) + (calls % 2000);
   const day = dayOfNumber(number);
-  const references = createCallReferences(db);
+  const references = referencesOf(db);
   const whose = { organizationId, projectId, keyId, memberId };
   const asked = { action: 'chat', tool: null, requestedModel, stream: false };
   const target = { providerId, modelId, providerKeyId: null, attemptsJson: null };
