@@ -10,6 +10,15 @@ import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
 
 let calls = 0;
 
+/** Prepared once: preparing takes longer than inserting. */
+const known = new WeakMap<Database, CallReferences>();
+
+function referencesOf(db: Database): CallReferences {
+  const references = known.get(db) ?? createCallReferences(db);
+  known.set(db, references);
+  return references;
+}
+
 type Whose = 'organizationId' | 'projectId' | 'keyId' | 'memberId';
 type Told =
   | 'requestedModel'
@@ -47,7 +56,7 @@ export function insertCall(
   time: number | string,
   call: StoredCall,
   decision?: DecisionRecord,
-  references: CallReferences = createCallReferences(db),
+  references: CallReferences = referencesOf(db),
 ): Stored {
   const { organizationId, projectId, keyId, memberId, requestedModel = 'large', ...told } = call;
   const { providerId = null, modelId = null, attemptsJson = null, state = 'settled', ...rest } = told;

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Budget } from '../../domain/spend-limits.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
-import { bind, build, prepare } from '../db/sql.ts';
+import { build, Place, prepareHot } from '../db/sql.ts';
 import { BUDGET_COLUMNS } from './budgets.ts';
 
 /** A key, and whose budgets bind it. */
@@ -26,29 +26,34 @@ const NONE: readonly Budget[] = [];
 /** Most keys that are remembered. */
 const MAX_KEYS = 10_000;
 
+const memberId = new Place<string>();
+const projectId = new Place<string>();
+const organizationId = new Place<string>();
+
 const selectBudgets = build
   .selectFrom('budgets')
   .select(BUDGET_COLUMNS)
   // As subqueries: with bare parameters SQLite plans the statement again for every value.
   .where('subjectId', 'in', [
-    sql<string>`(SELECT ${bind<string>('memberId')})`,
-    sql<string>`(SELECT ${bind<string>('projectId')})`,
-    sql<string>`(SELECT ${bind<string>('organizationId')})`,
+    sql<string>`(SELECT ${memberId})`,
+    sql<string>`(SELECT ${projectId})`,
+    sql<string>`(SELECT ${organizationId})`,
   ])
-  .where('organizationId', '=', sql<string>`(SELECT ${bind<string>('organizationId')})`)
+  .where('organizationId', '=', sql<string>`(SELECT ${organizationId})`)
   .orderBy('subjectId');
 
 /** Remembers which keys no budget binds for as long as nothing changes, so that they cost no query. */
 export function createBudgetReads({ connection }: Database, freshness: Freshness): BudgetReads {
-  const statement = prepare(connection, selectBudgets.compile());
+  const statement = prepareHot(connection, [memberId, projectId, organizationId], selectBudgets.compile());
   const unbound = new FreshReads<true>(freshness, MAX_KEYS);
   const mayBind = (keyId: string): boolean => unbound.get(keyId) === undefined;
   return {
     mayBind,
-    of({ keyId, memberId, projectId, organizationId }) {
+    of(key) {
+      const { keyId } = key;
       if (!mayBind(keyId)) return NONE;
       const epoch = freshness.lastEpoch();
-      const budgets = statement.all({ memberId, projectId, organizationId });
+      const budgets = statement.all(key.memberId, key.projectId, key.organizationId);
       if (budgets.length > 0) return budgets;
       unbound.set(keyId, true, epoch);
       return NONE;

@@ -127,6 +127,7 @@ export interface HotStatement<Values extends readonly SqlValue[], R> {
   /** Number of rows changed. */
   run(...values: Values): number;
   get(...values: Values): R | undefined;
+  all(...values: Values): R[];
 }
 
 /** @throws Error when the query has a place that `places` does not name, or lacks one of them */
@@ -151,5 +152,6 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
       const row = statement.get(...arrange(values));
       return row === undefined ? undefined : narrow(row);
     },
+    all: (...values) => statement.all(...arrange(values)).map(narrow),
   };
 }

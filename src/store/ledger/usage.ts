@@ -117,6 +117,9 @@ export const KEPT_SUMS = [
   'costLow',
 ] as const satisfies readonly (keyof KeptUsageTable)[];
 
+/** As a subquery: with bare parameters SQLite plans the statement again for every value. */
+const once = <T extends string | number>(value: T | RawBuilder<T>): RawBuilder<T> => sql<T>`(SELECT ${value})`;
+
 /** The same of what is kept of deleted calls, by the hours that begin in the range. */
 function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
   const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
@@ -140,12 +143,12 @@ function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], colum
       amount('costLow').as('costLow'),
     ])
     .select(dimensions(groupBy, columns))
-    .where('hour', '>=', bind<number>('from'))
-    .where('hour', '<', bind<number>('to'))
-    .where('organizationId', '=', filter.organizationId);
-  if (filter.projectId !== undefined) query = query.where('projectId', '=', filter.projectId);
-  if (filter.keyId !== undefined) query = query.where('keyId', '=', filter.keyId);
-  if (filter.memberId !== undefined) query = query.where('memberId', '=', filter.memberId);
+    .where('hour', '>=', once(bind<number>('from')))
+    .where('hour', '<', once(bind<number>('to')))
+    .where('organizationId', '=', once(filter.organizationId));
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', once(filter.projectId));
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', once(filter.keyId));
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', once(filter.memberId));
   return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
 }
 
@@ -156,12 +159,12 @@ function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageD
     .selectFrom('calls')
     .select(usageSums)
     .select(dimensions(groupBy, columns))
-    .where('number', '>=', bind<number>('first'))
-    .where('number', '<', bind<number>('end'))
-    .where('organizationId', '=', filter.organizationId);
-  if (filter.projectId !== undefined) query = query.where('projectId', '=', filter.projectId);
-  if (filter.keyId !== undefined) query = query.where('keyId', '=', filter.keyId);
-  if (filter.memberId !== undefined) query = query.where('memberId', '=', filter.memberId);
+    .where('number', '>=', once(bind<number>('first')))
+    .where('number', '<', once(bind<number>('end')))
+    .where('organizationId', '=', once(filter.organizationId));
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', once(filter.projectId));
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', once(filter.keyId));
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', once(filter.memberId));
   if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
   // One statement, so that a call that is deleted meanwhile is counted once.
   return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(modelId, '')`))).compile();

@@ -5,7 +5,7 @@ import { type Budget, budgetRefusal, isLimited, type SpendState } from '../../do
 import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
-import { bind, build, prepare } from '../db/sql.ts';
+import { bind, build, Place, prepare, prepareHot } from '../db/sql.ts';
 import type { Role } from '../db/tables.ts';
 import { KEY_STATE_COLUMNS } from './keys.ts';
 
@@ -116,21 +116,23 @@ const MAX_KEYS = 10_000;
 
 /** Reads again what calls change: the sums of a key and of the budgets that bind it. */
 function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredential) => KeyCredential | undefined {
-  const statement = prepare(
+  const keyId = new Place<string>();
+  const organizationId = new Place<string>();
+  const statement = prepareHot(
     db.connection,
+    [keyId, organizationId],
     build
       .selectFrom('keys')
       .select(KEY_STATE_COLUMNS)
-      .where('id', '=', bind<string>('keyId'))
-      .where('organizationId', '=', bind<string>('organizationId'))
+      .where('id', '=', keyId)
+      .where('organizationId', '=', organizationId)
       .compile(),
   );
   return (known) => {
-    const { keyId, organizationId, projectId, memberId } = known;
-    const row = statement.get({ keyId, organizationId });
+    const row = statement.get(known.keyId, known.organizationId);
     if (row === undefined) return undefined;
-    const binding = memberId === undefined ? [] : budgets.of({ keyId, organizationId, projectId, memberId });
-    return { ...known, ...row, budgets: binding };
+    const { memberId } = known;
+    return { ...known, ...row, budgets: memberId === undefined ? [] : budgets.of({ ...known, memberId }) };
   };
 }
 
