@@ -3744,7 +3744,7 @@ export interface Environment {
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /**
-   * Where the access log goes: the path of a file, `stdout`, or `off`.
+   * Where the access log goes: the path of a file, `stdout`, or `off`. The line of a call has its key, call and decision, `provider` and `model` that served it, `outcome`, `reason` and `cost` (USD); of a caller who left early the cost may be missing.
    */
   ACCESS_LOG: string;
   /**

@@ -8,7 +8,7 @@ import type { PageRequest } from '../../store/db/page.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { ownerOfKey } from '../../store/ledger/usage.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
-import { memberAskedFor } from '../usage/usage-query.ts';
+import { readAskedMember } from '../usage/usage-query.ts';
 
 const DEFAULT_LIMIT = 50;
 
@@ -43,7 +43,7 @@ export function readLogRequest(db: Database, actor: Actor, query: unknown): LogR
     if (owner === undefined) throw notFound('There is no such key.');
     checkSeesKeyOf(actor, owner);
   }
-  const member = memberAskedFor(db, actor, memberId, 'calls');
+  const member = readAskedMember(db, actor, memberId, 'calls');
   const filter = { ...by, organizationId: actor.organizationId, memberId: member, clientAddress, from, to };
   return { filter, page: { limit: Number(limit), cursor } };
 }

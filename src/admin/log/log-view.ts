@@ -7,7 +7,7 @@ import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
 import { getDecision } from '../../store/ledger/decisions.ts';
 import type { LogRequest, SeenBy } from './log-query.ts';
-import { seenRules } from './seen-rules.ts';
+import { listSeenRules } from './seen-rules.ts';
 
 /** The entry point of the policy. */
 export const DECISION_PATH = 'gateway/authz/decision';
@@ -82,7 +82,7 @@ export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedD
   const entry = decisionEntry(call);
   const decision = getDecision(db, by.organizationId, entry.id);
   const { reason: denial, violations, shadow, input, bundleDigest, ruleRevision, dataDigest } = decision;
-  const rules = seenRules(db, decision);
+  const rules = listSeenRules(db, decision);
   const names = new Map(rules.map((rule) => [rule.id, rule.description]));
   return {
     ...entry,

@@ -9,7 +9,7 @@ import { findNames } from '../../store/tenants/names.ts';
  * The rules of the data document that a decision saw, outermost scope first. Rules keep no history: the description is that of the last
  * entry of the audit log before the decision, else the present one. Reads the whole document: not for the serving thread.
  */
-export function seenRules(db: Database, { id, organizationId, createdAt, input }: StoredDecision): SeenRule[] {
+export function listSeenRules(db: Database, { id, organizationId, createdAt, input }: StoredDecision): SeenRule[] {
   const { subjects }: PolicyData = JSON.parse(getDataDocument(db, organizationId, id));
   const rules = input.subjects.flatMap(({ scope, id: subjectId }) => {
     const of = subjects[subjectId];

@@ -83,14 +83,14 @@ function filterOf(db: Database, actor: Actor, { projectId, keyId, memberId }: Us
     if (owner === undefined) throw notFound('There is no such key.');
     checkSeesKeyOf(actor, owner);
   }
-  return { organizationId, projectId, keyId, memberId: memberAskedFor(db, actor, memberId, 'usage') };
+  return { organizationId, projectId, keyId, memberId: readAskedMember(db, actor, memberId, 'usage') };
 }
 
 /**
  * The member whose keys are asked about, by id or e-mail; undefined: all. For a developer they are their own, or 403.
  * @param what of the keys, for the message
  */
-export function memberAskedFor(
+export function readAskedMember(
   db: Database,
   actor: Actor,
   wanted: string | undefined,
