@@ -106,7 +106,10 @@ export function createProgram(env: Environment): Command {
 }
 
 /** Of a command in the list of its group; the whole description is in its own help. */
-const firstSentence = (text: string): string => text.replace(/(?<=\.) .*$/, '');
+function firstSentence(text: string): string {
+  const end = text.indexOf('. ');
+  return end === -1 ? text : text.slice(0, end + 1);
+}
 
 /** The one line that says what was wrong, with the place in the request unless the sentence names it. */
 function explain(error: unknown): string {

@@ -76,7 +76,7 @@ const UNPROVED: readonly Reviewed[] = [
     why: 'its pieces have fixed lengths',
   },
   {
-    file: 'policy/wasm-engine.ts',
+    file: 'policy/policy-instance.ts',
     source: '(?<!\\\\)(?:\\\\\\\\)*\\\\ud[89a-f]',
     flags: '',
     why: 'begins once in each run of backslashes',

@@ -40,6 +40,8 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ['members update', '--role <role>', ROLE],
   ['members invite', '--role <role>', ROLE],
   ['audit list', '--action <action>', AUDIT_ACTIONS.join(', ')],
+  ['calls list', '--outcome <outcome>', 'permit, deny'],
+  ['decisions list', '--outcome <outcome>', 'permit, deny'],
   ['policy diff', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
   ['usage', '--by <granularity>', 'hour, day, total'],

@@ -79,8 +79,8 @@ const withoutNone = (value: object): object =>
 
 const CONDITIONS = Object.entries(conditionOptions()).map(([kind, { called, fields }]) => {
   const options = Object.entries(fields);
-  const names = options.map(([, { long }]) => long);
-  return { kind, called, options, names: names.join(', ').replace(/, (?=[^,]*$)/, ' or ') };
+  const names = options.map(([, { flags }]) => flags.split(' ', 1).join(''));
+  return { kind, called, options, names: new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(names) };
 });
 
 /** What the value of a rule is made of. */
