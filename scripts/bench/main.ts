@@ -1,5 +1,5 @@
-// npm run bench: the gateway next to a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams, the
-// decision alone, the analyses, usage reports, and what a call costs by step.
+// npm run bench: the gateway next to a bare proxy, a Koa proxy and the upstream itself, then its memory under many streams and
+// after ten minutes of load, the decision alone, the analyses, usage reports, and what a call costs by step.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -7,7 +7,7 @@ import { measureAnalyses } from './analysis.ts';
 import { stopChildren } from './children.ts';
 import { benchCost } from './cost/bench-cost.ts';
 import { measureDecisions } from './decision.ts';
-import { otherCheckout, startGateway } from './gateway.ts';
+import { type Gateway, otherCheckout, startGateway } from './gateway.ts';
 import { addCappedKey } from './gateway-rules.ts';
 import { measureLoad } from './load.ts';
 import { describeMachine } from './machine.ts';
@@ -25,11 +25,13 @@ import {
   requestTable,
   streamMemoryTable,
   streamTable,
+  sustainedMemoryTable,
   usageTable,
 } from './report.ts';
 import { CAN_READ_MEMORY } from './resident-memory.ts';
 import { startProxies, startUpstream } from './servers.ts';
 import { summarizeLoad } from './summary.ts';
+import { measureSustained } from './sustained-load.ts';
 import type { Target } from './target.ts';
 import { measureUsage } from './usage.ts';
 
@@ -71,21 +73,32 @@ async function benchLoad(options: BenchOptions, folder: string, progress: Progre
   return { tool, connections: CONNECTIONS, rounds, summaries };
 }
 
-async function benchStreams(folder: string, progress: Progress) {
+/** Starts a gateway of its own, and measures its memory. */
+async function benchMemory<Figures>(
+  folder: string,
+  progress: Progress,
+  measure: (gateway: Gateway) => Promise<Figures>,
+  tableOf: (figures: Figures) => string,
+): Promise<Figures | undefined> {
   if (!CAN_READ_MEMORY) {
-    console.log('\nthe memory of many streams is not measured: this system has no /proc');
+    console.log('\nmemory is not measured: this system has no /proc');
     return undefined;
   }
   progress.say('starting the servers');
-  const own = path.join(folder, 'streams');
-  mkdirSync(own);
+  const own = mkdtempSync(path.join(folder, 'memory-'));
   const gateway = await startGateway(own, await startUpstream());
-  const figures = await measureManyStreams(gateway, progress);
+  const figures = await measure(gateway);
   progress.end();
-  console.log(`\n${streamMemoryTable(figures)}`);
+  console.log(`\n${tableOf(figures)}`);
   await stopChildren();
   return figures;
 }
+
+const benchStreams = (folder: string, progress: Progress) =>
+  benchMemory(folder, progress, (gateway) => measureManyStreams(gateway, progress), streamMemoryTable);
+
+const benchSustained = (folder: string, progress: Progress) =>
+  benchMemory(folder, progress, (gateway) => measureSustained(gateway, findLoadTool(), progress), sustainedMemoryTable);
 
 async function benchDecisions(folder: string, progress: Progress) {
   const figures = await measureDecisions(folder, progress);
@@ -117,6 +130,7 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
   try {
     const load = options.parts.has('load') ? await benchLoad(options, folder, progress) : undefined;
     const streams = options.parts.has('streams') ? await benchStreams(folder, progress) : undefined;
+    const memory = options.parts.has('memory') ? await benchSustained(folder, progress) : undefined;
     const decisions = options.parts.has('decision') ? await benchDecisions(folder, progress) : undefined;
     const analyses = options.parts.has('analysis') ? await benchAnalyses(folder, progress) : undefined;
     const usage = options.parts.has('usage') ? await benchUsage(folder, progress) : undefined;
@@ -124,7 +138,18 @@ async function bench(options: BenchOptions, folder: string): Promise<void> {
       ? await benchCost(folder, options.budget, options.counter, progress)
       : undefined;
     const { seconds } = options;
-    const report = { machine, finishedAt: new Date(), seconds, load, streams, decisions, analyses, usage, cost };
+    const report = {
+      machine,
+      finishedAt: new Date(),
+      seconds,
+      load,
+      streams,
+      memory,
+      decisions,
+      analyses,
+      usage,
+      cost,
+    };
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
     progress.end();

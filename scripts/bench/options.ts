@@ -8,7 +8,7 @@ export interface BenchOptions {
   readonly seconds: number;
   /** Where to write every figure as JSON, or undefined. */
   readonly json: string | undefined;
-  /** What to measure: the servers under load, the memory of many streams, the decision alone, analyses, usage reports, the cost of a call by step, or all of it. */
+  /** What to measure: the servers under load, the memory of many streams and of ten minutes under load, the decision alone, analyses, usage reports, the cost of a call by step, or all of it. */
   readonly parts: ReadonlySet<Part>;
   /** Folder of another checkout, with its packages, whose gateway is measured under load next to this one; or undefined. */
   readonly against: string | undefined;
@@ -17,16 +17,16 @@ export interface BenchOptions {
   readonly counter: CounterName | undefined;
 }
 
-export type Part = 'load' | 'streams' | 'decision' | 'analysis' | 'usage' | 'cost';
+export type Part = 'load' | 'streams' | 'memory' | 'decision' | 'analysis' | 'usage' | 'cost';
 
-const PARTS: readonly Part[] = ['load', 'streams', 'decision', 'analysis', 'usage', 'cost'];
+const PARTS: readonly Part[] = ['load', 'streams', 'memory', 'decision', 'analysis', 'usage', 'cost'];
 
 const USAGE = `npm run bench -- [--rounds N] [--seconds N] [--only ${PARTS.join('|')}] [--against FOLDER] [--json FILE]
 npm run bench -- --only cost [--check | --update] [--counter perf|qemu]
   --rounds   1 to 100, default 5 (or BENCH_ROUNDS)
   --seconds  1 to 60 for each measurement, default 3 (or BENCH_SECONDS)
-  --only     the servers under load, the memory of many streams, the decision alone, the analyses, usage reports, or the cost
-             of a call by step; default all
+  --only     the servers under load, the memory of many streams, the memory of ten minutes under load, the decision alone, the
+             analyses, usage reports, or the cost of a call by step; default all
   --against  also put the gateway of another checkout under load (an older commit after \`npm ci\`), and compare
   --json     also write every figure to FILE
   --check    measure what the budget of a call bounds, and fail when a step exceeds it by more than 15 %

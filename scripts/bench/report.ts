@@ -6,6 +6,7 @@ import { STREAMS, type StreamMemory } from './many-streams.ts';
 import { STREAM_CONNECTIONS } from './measure-exchanges.ts';
 import { CONNECTIONS, type LoadTool } from './measure-throughput.ts';
 import { compareWithBefore, type Spread, type TargetSummary } from './summary.ts';
+import { MINUTES, type SustainedMemory } from './sustained-load.ts';
 import { cell, table } from './table.ts';
 import type { UsageFigures } from './usage.ts';
 import { PACED, STREAM_CHUNKS } from './workload.ts';
@@ -202,6 +203,25 @@ export function streamMemoryTable(figures: readonly StreamMemory[]): string {
     cell(cpuShare, 2),
   ];
   return table([head, ...figures.map(row)]);
+}
+
+const SUSTAINED_AIM_MB = 200;
+const FRESH_AIM_MB = 160;
+
+/** What the gateway's process takes fresh, and after ten minutes of load. */
+export function sustainedMemoryTable({ freshMb, afterMb, peakMb, perSecond }: SustainedMemory): string {
+  const row = (name: string, mb: number, aim: number): string[] => [
+    name,
+    cell(mb),
+    `<= ${aim}`,
+    verdict(mb, '<=', aim),
+  ];
+  return table([
+    ['resident MB', '', 'aim', ''],
+    row('fresh', freshMb, FRESH_AIM_MB),
+    row(`after ${MINUTES} minutes at ${CONNECTIONS} connections`, afterMb, SUSTAINED_AIM_MB),
+    ['at most', cell(peakMb), '', `${Math.round(perSecond)} req/s`],
+  ]);
 }
 
 /** How the figures came about, in a line. */

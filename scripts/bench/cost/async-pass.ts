@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks';
 import { currentStep } from './current-step.ts';
 import { add, type CostBySteps, type Figure } from './figures.ts';
-import type { Pass } from './probe-answers.ts';
+import type { Pass } from './pass.ts';
 
 const FIGURE_OF = new Map<string, Figure>([
   ['PROMISE', 'promises'],

@@ -9,7 +9,8 @@ import type { Target } from '../target.ts';
 import { type CounterName, findCounter, type InstructionCounter } from './counters.ts';
 import { startEmulatedGateway } from './emulated-gateway.ts';
 import { type CostBySteps, lesser, scaled, sum, total } from './figures.ts';
-import type { PassName, PassResult } from './probe-answers.ts';
+import type { PassResult } from './pass.ts';
+import type { PassName } from './probe-answers.ts';
 import { type ProbedGateway, startProbedGateway } from './probed-gateway.ts';
 import {
   type ByExchange,

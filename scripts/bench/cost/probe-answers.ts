@@ -1,21 +1,8 @@
 import v8 from 'node:v8';
 import { asyncPass } from './async-pass.ts';
-import type { CostBySteps } from './figures.ts';
+import type { PassResult } from './pass.ts';
 import { allocationPass, cpuPass } from './profile-passes.ts';
 import { storePass } from './store-pass.ts';
-
-/** Something that is counted in the gateway's process for a while; it slows the calls, so each is on alone. */
-export interface Pass {
-  start(): Promise<void>;
-  /** All that was counted since the start. */
-  stop(): Promise<PassResult>;
-}
-
-export interface PassResult {
-  readonly cost: CostBySteps;
-  /** Functions that took samples themselves, most first. */
-  readonly functions?: readonly (readonly [name: string, samples: number])[];
-}
 
 /** Samples of the processor stand for `cpuUs`. */
 const PASSES = {

@@ -2,7 +2,8 @@ import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { type Gateway, type Runner, startGateway } from '../gateway.ts';
 import type { Target } from '../target.ts';
-import type { PassName, PassResult, ProbeRequest, Used } from './probe-answers.ts';
+import type { PassResult } from './pass.ts';
+import type { PassName, ProbeRequest, Used } from './probe-answers.ts';
 
 const PROBE = path.join(import.meta.dirname, '..', 'probe.ts');
 

@@ -1,7 +1,7 @@
 import type { HeapProfiler, Profiler, Runtime } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import { add, type CostBySteps } from './figures.ts';
-import type { Pass } from './probe-answers.ts';
+import type { Pass } from './pass.ts';
 import { type Frame, stepOf } from './steps.ts';
 
 const SAMPLE_US = 100;

@@ -3,7 +3,7 @@ import { endianness } from 'node:os';
 import Database from 'better-sqlite3';
 import { currentStep } from './current-step.ts';
 import { add, type CostBySteps } from './figures.ts';
-import type { Pass } from './probe-answers.ts';
+import type { Pass } from './pass.ts';
 
 /** Where the index of the write-ahead log says how many pages the log has (SQLite's "WAL-index format", `mxFrame`). */
 const PAGES_AT = 16;
