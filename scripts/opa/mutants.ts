@@ -41,7 +41,7 @@ const OPERATORS: readonly Operator[] = [
   {
     change: 'fix the scope',
     pattern: /\b(applied|subject)\.scope\b/g,
-    replacements: ['"key"', '"member"', '"organization"'],
+    replacements: ['"key"', '"member"', '"group"', '"organization"'],
   },
   { change: 'swap the effects', pattern: /(?<!_)\ballow_(?=\w)/g, replacements: ['deny_'] },
   { change: 'swap the effects', pattern: /(?<!_)\bdeny_(?=\w)/g, replacements: ['allow_'] },

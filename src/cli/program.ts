@@ -7,6 +7,7 @@ import { backupCommands } from './commands/backup-commands.ts';
 import { budgetCommands } from './commands/budget-commands.ts';
 import { customModelCommands } from './commands/custom-model-commands.ts';
 import { customProviderCommands } from './commands/custom-provider-commands.ts';
+import { groupCommands } from './commands/group-commands.ts';
 import { keyCommands } from './commands/key-commands.ts';
 import { callCommands, decisionCommands } from './commands/log-commands.ts';
 import { masterKeyCommands } from './commands/master-key-commands.ts';
@@ -84,6 +85,7 @@ export function createProgram(env: Environment): Command {
   program.commandsGroup('Keys, rules and budgets:');
   keyCommands(program, env);
   ruleCommands(program, env);
+  groupCommands(program, env);
   budgetCommands(program, env);
   program.commandsGroup('What the rules mean:');
   policyCommands(program, env);

@@ -5,7 +5,11 @@ import type {
   ProvidersValue,
   RuleMode,
   RuleType,
+  Scope,
 } from '../generated/types.ts';
+
+/** Whose rules there are, outermost first. */
+export const SCOPES: readonly Scope[] = ['organization', 'group', 'member', 'key'];
 
 export type RuleEffect = PolicyViolation['effect'];
 /** What a rule judges. `<effect>_<kind>` is its type. */

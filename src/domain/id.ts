@@ -8,6 +8,7 @@ export type IdPrefix =
   | 'key'
   | 'mkey'
   | 'rule'
+  | 'grp'
   | 'call'
   | 'dec'
   | 'prov'

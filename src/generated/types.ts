@@ -956,11 +956,15 @@ export interface LoggedDecision {
 
 export interface SeenRule {
   id: string;
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
   /**
    * Whose rule it is.
    */
   subjectId: string;
+  /**
+   * What the group is called now; present exactly when the scope is `group`.
+   */
+  groupName?: string;
   ruleType: string;
   mode: 'enforce' | 'report';
   /**
@@ -974,7 +978,11 @@ export interface SeenRule {
 }
 
 export interface DenialStep {
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
+  /**
+   * The group's id; present exactly when the scope is `group`.
+   */
+  group?: string;
   kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs';
   effect: 'allow' | 'deny';
   /**
@@ -993,6 +1001,153 @@ export interface DenialStep {
 export interface Deletion {
   id: string;
   deleted: true;
+}
+
+/**
+ * Answer that carries one group.
+ */
+export interface GroupAnswer {
+  group: GroupRecord;
+}
+
+/**
+ * Answer to a `PATCH` of a group.
+ */
+export interface GroupChangeAnswer {
+  group: GroupRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+}
+
+/**
+ * Body of `POST /v1/master/groups`.
+ */
+export interface GroupCreate {
+  /**
+   * What people call it, in sentences and on the command line; unique among the groups.
+   */
+  name: string;
+  /**
+   * What it is for.
+   */
+  description?: string | null;
+}
+
+/**
+ * Answer to the deletion of a group.
+ */
+export interface GroupDeletion {
+  id: string;
+  deleted: true;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+}
+
+/**
+ * Answer of `GET /v1/master/groups`, newest first.
+ */
+export interface GroupList {
+  groups: GroupSummary[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * A group without those who are in it.
+ */
+export interface GroupSummary {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its name or description last changed.
+   */
+  updatedAt: string;
+  /**
+   * What people call it.
+   */
+  name: string;
+  description: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/groups/{id}`: what is to change, at least one field of the group.
+ */
+export interface GroupPatch {
+  /**
+   * What people call it, in sentences and on the command line; unique among the groups.
+   */
+  name?: string;
+  /**
+   * What it is for.
+   */
+  description?: string | null;
+  /**
+   * Membership ids or e-mails. Who is in it stays in it.
+   */
+  addMembers?: string[];
+  /**
+   * Membership ids or e-mails. Who is not in it stays out.
+   */
+  removeMembers?: string[];
+  /**
+   * Ids of keys.
+   */
+  addKeys?: string[];
+  /**
+   * Ids of keys.
+   */
+  removeKeys?: string[];
+  /**
+   * Refuse a change that permits something new (409 `new_access`).
+   */
+  failOnNewAccess?: boolean;
+}
+
+/**
+ * A group of members and keys whose calls its rules bind.
+ */
+export interface GroupRecord {
+  id: string;
+  /**
+   * RFC 3339. When it was made.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When its name or description last changed.
+   */
+  updatedAt: string;
+  /**
+   * What people call it.
+   */
+  name: string;
+  description: string | null;
+  /**
+   * With all of their keys.
+   */
+  members: GroupMember[];
+  /**
+   * Those that are in it by themselves.
+   */
+  keys: GroupKey[];
+}
+
+export interface GroupMember {
+  id: string;
+  email: string;
+}
+
+export interface GroupKey {
+  id: string;
+  description: string;
 }
 
 /**
@@ -1016,11 +1171,15 @@ export interface IamRule {
    */
   memberId?: string | null;
   /**
+   * Owner, when the rule is a group's; else null.
+   */
+  groupId?: string | null;
+  /**
    * Owner, when the rule is the organization's; else null.
    */
   organizationId?: string | null;
   /**
-   * The key's description, the member's e-mail or the organization's name; may be empty.
+   * The key's description, the member's e-mail, or the name of the group or the organization; may be empty.
    */
   ownerName?: string;
 }
@@ -4318,14 +4477,18 @@ export interface PolicyDecision {
  * effect `deny`: a deny rule matched. effect `allow`: the scope has allow rules of this kind and none matched.
  */
 export interface PolicyViolation {
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
+  /**
+   * The group's id; present exactly when the scope is `group`, of which a call may have several.
+   */
+  group?: string;
   /**
    * `<effect>_<kind>` is the rule type.
    */
   kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs';
   effect: 'allow' | 'deny';
   /**
-   * Candidate id; absent for `ip_cidrs`, which is judged once per scope and counts for every candidate.
+   * Candidate id; absent for `ip_cidrs`, which is judged once per subject and counts for every candidate.
    */
   candidate?: string;
   /**
@@ -4370,7 +4533,7 @@ export interface PolicyInput {
    */
   tool?: string;
   /**
-   * Whose rules apply, outermost scope first. A candidate must pass every one.
+   * Whose rules apply, outermost scope first: the organization, the groups of the member and of the key by name, the member, the key. A candidate must pass every one.
    */
   subjects: PolicySubject[];
   /**
@@ -4379,8 +4542,13 @@ export interface PolicyInput {
   candidates: PolicyCandidate[];
 }
 
+/**
+ * Outermost first.
+ */
+export type Scope = 'organization' | 'group' | 'member' | 'key';
+
 export interface PolicySubject {
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
   id: string;
 }
 
@@ -4490,7 +4658,11 @@ export interface AccessFlip {
 
 export interface AccessFlipRule {
   id: string;
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
+  /**
+   * Of the group whose rule it is; present exactly when the scope is `group`.
+   */
+  groupName?: string;
   ruleType: RuleType;
   description: string | null;
   change: 'added' | 'removed' | 'changed';
@@ -4589,7 +4761,11 @@ export interface AccessCell {
 
 export interface AccessRule {
   id: string;
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
+  /**
+   * Of the group whose rule it is; present exactly when the scope is `group`.
+   */
+  groupName?: string;
   ruleType: RuleType;
   description: string | null;
 }
@@ -4602,7 +4778,7 @@ export interface DraftRules {
 }
 
 /**
- * With `id` a change of that active rule: `remove`, or the fields that become others. Without it a new rule, of exactly one of `key`, `member`, `organization`.
+ * With `id` a change of that active rule: `remove`, or the fields that become others. Without it a new rule, of exactly one of `key`, `member`, `group`, `organization`.
  */
 export interface DraftRule {
   id?: string;
@@ -4615,6 +4791,10 @@ export interface DraftRule {
    * Membership id or e-mail.
    */
   member?: string;
+  /**
+   * Id or name of a group.
+   */
+  group?: string;
   organization?: true;
   ruleType?: RuleType;
   /**
@@ -4769,7 +4949,7 @@ export type FixtureSet =
     };
 
 /**
- * Models and subjects with their rules. An included file holds the same, but includes nothing itself.
+ * Models and subjects with their rules. An included file holds the same, but includes nothing itself. A subject that stands in several of them has the rules of all.
  */
 export interface FixtureGiven {
   /**
@@ -4778,6 +4958,12 @@ export interface FixtureGiven {
   include?: string | string[];
   catalog?: FixtureCatalog;
   organization?: FixtureSubject;
+  /**
+   * By name.
+   */
+  groups?: {
+    [k: string]: FixtureGroup;
+  };
   /**
    * By name or e-mail address.
    */
@@ -4799,6 +4985,31 @@ export interface FixtureGiven {
 }
 
 export interface FixtureSubject {
+  /**
+   * By id.
+   */
+  rules?: {
+    [k: string]: FixtureRule;
+  };
+  /**
+   * A file with the rules of one subject, as `portcullis rules list --json` prints it.
+   */
+  rulesFrom?: string;
+  /**
+   * Its rules cannot be had.
+   */
+  unavailable?: true;
+}
+
+export interface FixtureGroup {
+  /**
+   * The members in it, with all of their keys.
+   */
+  members?: string | string[];
+  /**
+   * The keys that are in it by themselves.
+   */
+  keys?: string | string[];
   /**
    * By id.
    */
@@ -5074,7 +5285,7 @@ export interface LintFinding {
     | 'unknown-provider'
     | 'overlapping-ranges'
     | 'open-to-future-models';
-  scope: 'organization' | 'member' | 'key';
+  scope: Scope;
   /**
    * Whose rules they are.
    */
@@ -5098,8 +5309,23 @@ export interface WorldDocumentOrganization {
   id: string;
   name?: string;
   rules?: WorldDocumentRule[];
+  groups?: WorldDocumentGroup[];
   members?: WorldDocumentMember[];
   keys?: WorldDocumentKey[];
+}
+
+export interface WorldDocumentGroup {
+  id: string;
+  name?: string;
+  /**
+   * Their ids.
+   */
+  members?: string[];
+  /**
+   * Their ids.
+   */
+  keys?: string[];
+  rules?: WorldDocumentRule[];
 }
 
 export interface WorldDocumentMember {

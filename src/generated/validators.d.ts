@@ -89,6 +89,7 @@ import type {
   FixtureConnection,
   FixtureExpectation,
   FixtureGiven,
+  FixtureGroup,
   FixtureKey,
   FixtureMapping,
   FixtureModel,
@@ -101,6 +102,16 @@ import type {
   FunctionDefinition,
   GenerateImageArguments,
   GeneratedImage,
+  GroupAnswer,
+  GroupChangeAnswer,
+  GroupCreate,
+  GroupDeletion,
+  GroupKey,
+  GroupList,
+  GroupMember,
+  GroupPatch,
+  GroupRecord,
+  GroupSummary,
   IamRule,
   ImageAnswer,
   ImageEvent,
@@ -215,6 +226,7 @@ import type {
   RuleType,
   RuleValue,
   RuleWidening,
+  Scope,
   SeenRule,
   Stability,
   SubjectRules,
@@ -229,6 +241,7 @@ import type {
   UsdAmount,
   WidenedCell,
   WorldDocument,
+  WorldDocumentGroup,
   WorldDocumentKey,
   WorldDocumentMember,
   WorldDocumentOrganization,
@@ -339,6 +352,7 @@ export declare const validateFixtureCatalog: Validator<FixtureCatalog>;
 export declare const validateFixtureConnection: Validator<FixtureConnection>;
 export declare const validateFixtureExpectation: Validator<FixtureExpectation>;
 export declare const validateFixtureGiven: Validator<FixtureGiven>;
+export declare const validateFixtureGroup: Validator<FixtureGroup>;
 export declare const validateFixtureKey: Validator<FixtureKey>;
 export declare const validateFixtureMapping: Validator<FixtureMapping>;
 export declare const validateFixtureModel: Validator<FixtureModel>;
@@ -351,6 +365,16 @@ export declare const validateFixtureWrite: Validator<FixtureWrite>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGenerateImageArguments: Validator<GenerateImageArguments>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
+export declare const validateGroupAnswer: Validator<GroupAnswer>;
+export declare const validateGroupChangeAnswer: Validator<GroupChangeAnswer>;
+export declare const validateGroupCreate: Validator<GroupCreate>;
+export declare const validateGroupDeletion: Validator<GroupDeletion>;
+export declare const validateGroupKey: Validator<GroupKey>;
+export declare const validateGroupList: Validator<GroupList>;
+export declare const validateGroupMember: Validator<GroupMember>;
+export declare const validateGroupPatch: Validator<GroupPatch>;
+export declare const validateGroupRecord: Validator<GroupRecord>;
+export declare const validateGroupSummary: Validator<GroupSummary>;
 export declare const validateIamRule: Validator<IamRule>;
 export declare const validateImageAnswer: Validator<ImageAnswer>;
 export declare const validateImageEvent: Validator<ImageEvent>;
@@ -465,6 +489,7 @@ export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;
 export declare const validateRuleValue: Validator<RuleValue>;
 export declare const validateRuleWidening: Validator<RuleWidening>;
+export declare const validateScope: Validator<Scope>;
 export declare const validateSeenRule: Validator<SeenRule>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
@@ -479,6 +504,7 @@ export declare const validateUsageRow: Validator<UsageRow>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
 export declare const validateWidenedCell: Validator<WidenedCell>;
 export declare const validateWorldDocument: Validator<WorldDocument>;
+export declare const validateWorldDocumentGroup: Validator<WorldDocumentGroup>;
 export declare const validateWorldDocumentKey: Validator<WorldDocumentKey>;
 export declare const validateWorldDocumentMember: Validator<WorldDocumentMember>;
 export declare const validateWorldDocumentOrganization: Validator<WorldDocumentOrganization>;

@@ -12,6 +12,7 @@ import { auditHandlers } from './routes/master/audit.ts';
 import { budgetHandlers } from './routes/master/budgets.ts';
 import { customModelHandlers } from './routes/master/custom-models.ts';
 import { customProviderHandlers } from './routes/master/custom-providers.ts';
+import { groupHandlers } from './routes/master/groups.ts';
 import { ruleHandlers } from './routes/master/iam-rules.ts';
 import { invitationHandlers } from './routes/master/invitations.ts';
 import { keyHandlers } from './routes/master/keys.ts';
@@ -61,6 +62,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
     const handlers = {
       ...keyHandlers(deps),
       ...ruleHandlers(deps),
+      ...groupHandlers(deps),
       ...budgetHandlers(deps),
       ...organizationHandlers(deps),
       ...projectHandlers(deps),

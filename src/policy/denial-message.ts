@@ -4,8 +4,12 @@ import { formatUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
 import type { DenialReason } from './denial-reason.ts';
 
-/** What people call rules, by their ids; those without a description are missing. */
+/** What people call rules and groups, by their ids; rules without a description are missing. */
 export type RuleNames = ReadonlyMap<string, string | null>;
+
+/** The ids of all that the sentence names. */
+export const namedIn = ({ ruleIds, group }: DenialReason): readonly string[] =>
+  group === undefined ? ruleIds : [...ruleIds, group];
 
 /** A reason, with the rules as the sentence names them. */
 interface Told extends DenialReason {
@@ -15,17 +19,18 @@ interface Told extends DenialReason {
 /**
  * The sentence of a 403 (policy/README.md, "How a decision is made"): `Access denied: <reason>`, naming the kind, the value and
  * the rules, and whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
- * @param names of the organization's own rules
+ * @param names of the organization's own rules and groups
  */
 export function denialMessage(reason: DenialReason, names: RuleNames): string {
   const rules = reason.ruleIds.map((id) => withName(id, names.get(id)));
-  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`]({ ...reason, rules })}.${ORIGIN[reason.scope]}`;
+  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`]({ ...reason, rules })}.${ORIGIN[reason.scope](reason, names)}`;
 }
 
-const ORIGIN: Readonly<Record<DenialReason['scope'], string>> = {
-  organization: ' This is an organization IAM rule set by the org admin.',
-  member: ' This is an organization member IAM rule set by the org admin.',
-  key: '',
+const ORIGIN: Readonly<Record<DenialReason['scope'], (reason: DenialReason, names: RuleNames) => string>> = {
+  organization: () => ' This is an organization IAM rule set by the org admin.',
+  group: ({ group = '' }, names) => ` This is a group IAM rule (${names.get(group) ?? group}) set by the org admin.`,
+  member: () => ' This is an organization member IAM rule set by the org admin.',
+  key: () => '',
 };
 
 const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {

@@ -5,6 +5,8 @@ import { PolicyFailure } from './policy-failure.ts';
 /** The one step that a denial is reported for. */
 export interface DenialReason {
   readonly scope: PolicyViolation['scope'];
+  /** Id of the group, where the scope is that. */
+  readonly group?: string;
   readonly kind: PolicyViolation['kind'];
   readonly effect: PolicyViolation['effect'];
   /** Sorted. Allow: all rules of the kind in the scope. Deny: those that match a candidate that stood until here. */
@@ -14,16 +16,21 @@ export interface DenialReason {
 }
 
 /**
- * Why no candidate is permitted (policy/README.md, "Which reason is reported?"): scopes outermost first, in each the steps of
+ * Why no candidate is permitted (policy/README.md, "Which reason is reported?"): subjects outermost first, of each the steps of
  * its rule types, each dropping the candidates that violate it; the reason is the step that left none.
  * @throws PolicyFailure when the decision permits a candidate, or does not say why not.
  */
 export function denialReason(input: PolicyInput, decision: PolicyDecision): DenialReason {
   let standing = new Map(input.candidates.map((candidate) => [candidate.id, candidate.names]));
-  for (const { scope } of input.subjects) {
+  for (const { scope, id } of input.subjects) {
+    const whose = scope === 'group' ? { scope, group: id } : { scope };
     for (const { effect, kind } of DENIAL_STEPS) {
       const ofStep = decision.violations.filter(
-        (violation) => violation.scope === scope && violation.effect === effect && violation.kind === kind,
+        (violation) =>
+          violation.scope === scope &&
+          violation.group === whose.group &&
+          violation.effect === effect &&
+          violation.kind === kind,
       );
       const dropping = ofStep.filter(({ candidate }) => candidate === undefined || standing.has(candidate));
       const left = new Map(standing);
@@ -34,7 +41,7 @@ export function denialReason(input: PolicyInput, decision: PolicyDecision): Deni
       if (left.size === 0) {
         const offered = effect === 'allow' && kind === 'models' ? firstNames(standing) : dropping.flatMap(valuesOf);
         return {
-          scope,
+          ...whose,
           kind,
           effect,
           ruleIds: sortedSet(dropping.flatMap(({ ruleIds }) => ruleIds)),

@@ -99,5 +99,5 @@ function sortedViolations(violations: readonly PolicyViolation[]): PolicyViolati
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ violation }) => violation);
 }
 
-const violationKey = ({ scope, kind, effect, candidate, ruleIds, values }: PolicyViolation): string =>
-  JSON.stringify([scope, kind, effect, candidate ?? null, ruleIds, values]);
+const violationKey = ({ scope, group, kind, effect, candidate, ruleIds, values }: PolicyViolation): string =>
+  JSON.stringify([scope, ...(group === undefined ? [] : [group]), kind, effect, candidate ?? null, ruleIds, values]);

@@ -45,7 +45,15 @@ describe('the compiled policy and the oracle', () => {
 
 /** What the cases must bring about, each in at least one of 1,000: agreement about nothing would prove nothing. */
 const OUTCOMES = [
-  ...['none permitted', 'some permitted', 'all permitted', 'would_deny', 'would_allow', 'unknown address'],
+  ...[
+    'none permitted',
+    'some permitted',
+    'all permitted',
+    'would_deny',
+    'would_allow',
+    'unknown address',
+    'two groups',
+  ],
   ...RULE_TYPES,
 ];
 
@@ -54,6 +62,7 @@ function outcomesOf({ candidates }: OracleRequest, { permitted, violations, shad
   const outcomes = new Set([`${share} permitted`, ...violations.map(({ effect, kind }) => `${effect}_${kind}`)]);
   if (violations.some(({ kind, values }) => kind === 'ip_cidrs' && values.includes('unknown')))
     outcomes.add('unknown address');
+  if (new Set(violations.flatMap(({ group = [] }) => group)).size === 2) outcomes.add('two groups');
   if (shadow !== undefined && shadow.would_deny.length > 0) outcomes.add('would_deny');
   if (shadow !== undefined && shadow.would_allow.length > 0) outcomes.add('would_allow');
   return outcomes;

@@ -153,17 +153,19 @@ const drafts = fc.oneof(fc.array(draft, { maxLength: 3 }), fc.array(draft, { max
 
 const SUBJECTS = [
   { scope: 'organization', id: 'org_1' },
+  { scope: 'group', id: 'grp_2' },
+  { scope: 'group', id: 'grp_1' },
   { scope: 'member', id: 'mem_1' },
   { scope: 'key', id: 'key_1' },
 ] as const;
 
-/** One to three scopes, outermost first. Rule ids are unique in the case and do not sort as the rules are listed. */
+/** One to five subjects, outermost first. Rule ids are unique in the case and do not sort as the rules are listed. */
 export const subjects: fc.Arbitrary<OracleSubject[]> = fc
-  .tuple(fc.subarray([...SUBJECTS], { minLength: 1 }), fc.tuple(drafts, drafts, drafts))
+  .tuple(fc.subarray([...SUBJECTS], { minLength: 1 }), fc.tuple(drafts, drafts, drafts, drafts, drafts))
   .map(([owners, lists]) =>
-    owners.map((owner, scope) => ({
+    owners.map((owner, place) => ({
       ...owner,
-      rules: (lists[scope] ?? []).map((rule, n) => ({ ...rule, id: `rule_${((scope * 6 + n) * 7) % 19}` })),
+      rules: (lists[place] ?? []).map((rule, n) => ({ ...rule, id: `rule_${((place * 6 + n) * 7) % 31}` })),
     })),
   );
 

@@ -40,7 +40,7 @@ function withRules(request: OracleRequest, change: (rules: readonly OracleRule[]
 
 /** A case before and after one of its scopes gets another rule in mode `enforce`. */
 const addition = (content: fc.Arbitrary<RuleContent>) =>
-  fc.record({ request: policyCase, n: fc.nat(2), content }).map(({ request, n, content }) => {
+  fc.record({ request: policyCase, n: fc.nat(4), content }).map(({ request, n, content }) => {
     const chosen = n % request.subjects.length;
     const rule: OracleRule = { ...content, mode: 'enforce', id: 'rule_added' };
     const added = withRules(request, (rules, scope) => (scope === chosen ? [...rules, rule] : [...rules]));

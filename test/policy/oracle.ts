@@ -45,7 +45,7 @@ const TYPES: Readonly<Record<RuleType, { readonly kind: RuleKind; readonly effec
 interface Judged {
   /** "[Moderation:] rules on models and prices are skipped, those on providers and addresses apply." */
   readonly skippedForModeration: boolean;
-  /** "`values` what the candidate offered"; null: "IP: once per scope, without `candidate`". */
+  /** "`values` what the candidate offered"; null: "IP: once per subject, without `candidate`". */
   readonly offered: ((candidate: PolicyCandidate) => readonly string[]) | null;
 }
 
@@ -101,15 +101,17 @@ function evaluate(request: OracleRequest, withReportRules: boolean): PolicyDecis
   const { candidates, clientIp } = request;
   const violations: PolicyViolation[] = [];
   // "A candidate must pass all of them [the scopes]. A scope without rules lets everything through."
-  for (const { scope, rules: all } of request.subjects) {
+  for (const { scope, id, rules: all } of request.subjects) {
+    // "`group` [...] present exactly when the scope is `group`."
+    const whose = scope === 'group' ? { scope, group: id } : { scope };
     const rules = all.filter((rule) => withReportRules || rule.mode === 'enforce');
     for (const type of Object.values(TYPES)) {
       if (isSkipped(request, type.kind)) continue;
-      // "IP: once per scope, without `candidate`"; otherwise "each candidate is judged alone".
+      // "IP: once per subject, without `candidate`"; otherwise "each candidate is judged alone".
       for (const candidate of KINDS[type.kind].offered === null ? [undefined] : candidates) {
         const found = judge(rules, type, candidate, clientIp);
         if (found === undefined) continue;
-        violations.push({ scope, ...type, ...(candidate && { candidate: candidate.id }), ...found });
+        violations.push({ ...whose, ...type, ...(candidate && { candidate: candidate.id }), ...found });
       }
     }
   }
@@ -127,7 +129,7 @@ function violationsOf(candidate: PolicyCandidate, { violations }: { violations: 
   return violations.filter((violation) => violation.candidate === undefined || violation.candidate === candidate.id);
 }
 
-/** The violation of one scope by all its rules of one kind and effect, if any. */
+/** The violation of one subject by all its rules of one kind and effect, if any. */
 function judge(
   scopeRules: readonly OracleRule[],
   { kind, effect }: (typeof TYPES)[RuleType],

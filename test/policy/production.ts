@@ -36,8 +36,24 @@ export function decide(request: OracleRequest): PolicyDecision {
   };
 }
 
-function inOracleOrder({ scope, kind, effect, candidate, ruleIds, values }: PolicyDecision['violations'][number]) {
-  return { scope, kind, effect, ...(candidate !== undefined && { candidate }), ruleIds, values };
+function inOracleOrder({
+  scope,
+  group,
+  kind,
+  effect,
+  candidate,
+  ruleIds,
+  values,
+}: PolicyDecision['violations'][number]) {
+  return {
+    scope,
+    ...(group !== undefined && { group }),
+    kind,
+    effect,
+    ...(candidate !== undefined && { candidate }),
+    ruleIds,
+    values,
+  };
 }
 
 /** What the entrypoint `permitted` answers, sorted. */

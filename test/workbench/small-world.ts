@@ -14,6 +14,7 @@ export const rule = (
 
 export interface SmallRules {
   readonly organization?: readonly WorldRule[];
+  readonly group?: readonly WorldRule[];
   readonly member?: readonly WorldRule[];
   readonly key?: readonly WorldRule[];
 }
@@ -27,15 +28,21 @@ export interface SmallCredentials {
 
 export const NO_PROVIDERS: OrganizationProviders = { providers: [], mappings: [], keys: [] };
 
-/** One organization, one member, one key. */
+/** One organization, one member, one key, and a group with the member. */
 export const smallWorld = (
-  { organization = [], member = [], key = [] }: SmallRules = {},
+  { organization = [], group = [], member = [], key = [] }: SmallRules = {},
   { providers = NO_PROVIDERS, served = ['openai', 'azure'] }: SmallCredentials = {},
 ): World => ({
   catalog,
   servedProviders: new Set(served),
   organizations: new Map([
     ['org_1', { id: 'org_1', name: 'Example', ruleRevision: 3, rules: organization, providers }],
+  ]),
+  groups: new Map([
+    [
+      'grp_1',
+      { id: 'grp_1', organizationId: 'org_1', name: 'team', holderIds: new Set(['mem_1', 'mem_gone']), rules: group },
+    ],
   ]),
   members: new Map([['mem_1', { id: 'mem_1', organizationId: 'org_1', email: 'a@example.com', rules: member }]]),
   keys: new Map([

@@ -128,6 +128,8 @@ const providers: fc.Arbitrary<OrganizationProviders> = fc
     keys,
   }));
 
+const groupHolders = fc.subarray(['mem_1', 'mem_2', 'key_1', 'key_3']).map((ids) => new Set(ids));
+
 const served = fc.subarray(['openai', 'azure']).map((ids) => new Set(ids));
 
 /**
@@ -135,21 +137,31 @@ const served = fc.subarray(['openai', 'azure']).map((ids) => new Set(ids));
  * third is of another.
  */
 export const worlds: fc.Arbitrary<World> = fc
-  .tuple(fc.tuple(rules, rules, rules, rules, rules, rules), providers, served)
+  .tuple(
+    fc.tuple(rules, rules, rules, rules, rules, rules, rules, rules),
+    fc.tuple(groupHolders, groupHolders),
+    providers,
+    served,
+  )
   .map(([lists, ...credentials]) => worldWith(lists, ...credentials));
 
 function worldWith(
   lists: readonly (readonly Draft[])[],
+  [firstIn, secondIn]: readonly [ReadonlySet<string>, ReadonlySet<string>],
   own: OrganizationProviders,
   servedProviders: ReadonlySet<string>,
 ): World {
   const [organization = [], ...others] = lists.map((list, index) => worldRules(`${index}_`, list));
-  const [first = [], second = [], one = [], two = [], three = []] = others;
+  const [first = [], second = [], one = [], two = [], three = [], team = [], guests = []] = others;
   const of = { organizationId: 'org_1' };
   return {
     catalog,
     servedProviders,
     organizations: byId([{ id: 'org_1', name: 'Example', ruleRevision: 1, rules: organization, providers: own }]),
+    groups: byId([
+      { ...of, id: 'grp_1', name: 'team', holderIds: firstIn, rules: team },
+      { ...of, id: 'grp_2', name: 'guests', holderIds: secondIn, rules: guests },
+    ]),
     members: byId([
       { ...of, id: 'mem_1', email: 'a@example.com', rules: first },
       { ...of, id: 'mem_2', email: 'b@example.com', rules: second },

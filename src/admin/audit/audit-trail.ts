@@ -15,6 +15,7 @@ const DONE = {
   invitation: ['create', 'accept', 'revoke'],
   master_key: ['create', 'update', 'delete'],
   key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],
+  group: ['create', 'update', 'delete'],
   rule: ['create', 'update', 'delete'],
   budget: ['update'],
   provider_key: ['create', 'update', 'delete'],

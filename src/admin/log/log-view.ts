@@ -2,10 +2,11 @@ import { notFound } from '../../domain/errors.ts';
 import { formatUsd } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
-import { denialMessage } from '../../policy/denial-message.ts';
+import { denialMessage, namedIn } from '../../policy/denial-message.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
 import { getDecision } from '../../store/ledger/decisions.ts';
+import { findNames } from '../../store/tenants/names.ts';
 import type { LogRequest, SeenBy } from './log-query.ts';
 import { listSeenRules } from './seen-rules.ts';
 
@@ -83,7 +84,10 @@ export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedD
   const decision = getDecision(db, by.organizationId, entry.id);
   const { reason: denial, violations, shadow, input, bundleDigest, ruleRevision, dataDigest } = decision;
   const rules = listSeenRules(db, decision);
-  const names = new Map(rules.map((rule) => [rule.id, rule.description]));
+  const names = new Map([
+    ...(denial === null ? [] : findNames(db, by.organizationId, namedIn(denial))),
+    ...rules.map((rule) => [rule.id, rule.description] as const),
+  ]);
   return {
     ...entry,
     message: denial === null ? null : denialMessage(denial, names),

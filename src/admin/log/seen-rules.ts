@@ -25,9 +25,12 @@ export function listSeenRules(db: Database, { id, organizationId, createdAt, inp
   const names = findNames(
     db,
     organizationId,
-    rules.map((rule) => rule.id),
+    rules.flatMap((rule) => [rule.id, rule.subjectId]),
   );
-  return rules.map((rule) => {
+  const named = rules.map((rule) =>
+    rule.scope === 'group' ? { ...rule, groupName: names.get(rule.subjectId) ?? rule.subjectId } : rule,
+  );
+  return named.map((rule) => {
     const then = describedAt(db, organizationId, rule.id, createdAt);
     return then === undefined
       ? { ...rule, description: names.get(rule.id) ?? null, describedThen: false }

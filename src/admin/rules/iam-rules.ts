@@ -18,7 +18,7 @@ import { getOrganization } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { compileRules } from './compile-rules.ts';
-import { type JudgedChange, newAccess, type RulePlan, StaleRules } from './judged-change.ts';
+import { type JudgedChange, judgedWidening, type RulePlan } from './judged-change.ts';
 import { mergedRule } from './merge-rule.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { ruleChange } from './rule-change.ts';
@@ -105,11 +105,8 @@ export function changeRule(
   return db.transaction(() => {
     const { organizationId } = actor;
     const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
-    if (judged !== undefined && judged.ruleRevision !== getOrganization(db, organizationId).ruleRevision) {
-      throw new StaleRules();
-    }
-    const { widens = null } = judged ?? {};
-    if (patch.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
+    const { ruleRevision } = getOrganization(db, organizationId);
+    const widens = judgedWidening(judged, ruleRevision, patch.failOnNewAccess);
     const { canonical, ...rule } = content;
     const record = store.updateRule(db, organizationId, subject.id, id, rule, compileRules, write.now);
     const [before, changed] = [view(present, subject), view(record, subject)];
@@ -171,6 +168,7 @@ function view(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): Ia
     description: record.description,
     apiKeyId: record.scope === 'key' ? record.subjectId : null,
     memberId: record.scope === 'member' ? record.subjectId : null,
+    groupId: record.scope === 'group' ? record.subjectId : null,
     organizationId: record.scope === 'organization' ? record.subjectId : null,
     ownerName: name,
   };

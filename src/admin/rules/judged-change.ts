@@ -1,18 +1,21 @@
 import { ApiError } from '../../domain/errors.ts';
-import type { RuleChangeAnswer, RuleCreate, RuleWidening } from '../../generated/types.ts';
+import type { RuleCreate, RuleWidening } from '../../generated/types.ts';
 import type { RuleSubject } from './rule-owner.ts';
 
-/** A change of a rule that can be made as things are, for judging what it permits. */
-export interface RulePlan {
+/** A change that can be made as things are, for judging what it permits. */
+export interface ChangePlan {
+  /** Of the organization's rules, which the plan was made for. */
+  readonly ruleRevision: number;
+  /** Whether it can permit anything new at all. */
+  readonly matters: boolean;
+  readonly failOnNewAccess: boolean;
+}
+
+export interface RulePlan extends ChangePlan {
   readonly subject: Pick<RuleSubject, 'scope' | 'id'>;
   readonly ruleId: string;
   /** The rule as it would be. */
   readonly rule: RuleCreate;
-  /** Of the organization's rules, which the plan was made for. */
-  readonly ruleRevision: number;
-  /** Whether what is enforced changes at all. */
-  readonly matters: boolean;
-  readonly failOnNewAccess: boolean;
 }
 
 /** What a change newly permits, as of a revision of the organization's rules; null: nobody knows. */
@@ -26,22 +29,26 @@ export class StaleRules extends Error {
   override readonly name = 'StaleRules';
 }
 
-export interface JudgedSteps {
-  plan(): Promise<RulePlan>;
+export interface JudgedSteps<Plan, Answer> {
+  plan(): Promise<Plan>;
   /** @throws ApiError 5xx when it takes too long, or too many wait */
-  judge(plan: RulePlan): Promise<RuleWidening>;
+  judge(plan: Plan): Promise<RuleWidening>;
   /** @throws StaleRules */
-  write(judged: JudgedChange): Promise<RuleChangeAnswer>;
+  write(judged: JudgedChange): Promise<Answer>;
 }
 
 const ATTEMPTS = 3;
 const NOTHING: RuleWidening = { count: 0, cells: [] };
 
 /**
- * Changes a rule after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
+ * Changes a rule, or who is in a group, after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
  * where someone else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
  */
-export async function changeJudged({ plan, judge, write }: JudgedSteps): Promise<RuleChangeAnswer> {
+export async function changeJudged<Plan extends ChangePlan, Answer>({
+  plan,
+  judge,
+  write,
+}: JudgedSteps<Plan, Answer>): Promise<Answer> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const planned = await plan();
     const widens = planned.matters ? await widening(planned, judge) : NOTHING;
@@ -54,7 +61,10 @@ export async function changeJudged({ plan, judge, write }: JudgedSteps): Promise
   throw new ApiError(503, 'overloaded', 'The rules keep changing: try again.');
 }
 
-async function widening(plan: RulePlan, judge: JudgedSteps['judge']): Promise<RuleWidening | null> {
+async function widening<Plan extends ChangePlan>(
+  plan: Plan,
+  judge: JudgedSteps<Plan, unknown>['judge'],
+): Promise<RuleWidening | null> {
   try {
     return await judge(plan);
   } catch (error) {
@@ -63,11 +73,26 @@ async function widening(plan: RulePlan, judge: JudgedSteps['judge']): Promise<Ru
   }
 }
 
+/**
+ * What a change permits that is about to be written, by what was judged of it before.
+ * @param ruleRevision the organization's, now @throws StaleRules, ApiError 409 for new access that must not be
+ */
+export function judgedWidening(
+  judged: JudgedChange | undefined,
+  ruleRevision: number,
+  failOnNewAccess: boolean | undefined,
+): RuleWidening | null {
+  if (judged !== undefined && judged.ruleRevision !== ruleRevision) throw new StaleRules();
+  const { widens = null } = judged ?? {};
+  if (failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
+  return widens;
+}
+
 /** Cells that a refusal names. */
 const NAMED = 3;
 
 /** Refuses a change that permits what was not permitted. @param widens null: nobody knows */
-export function newAccess(widens: RuleWidening | null): ApiError {
+function newAccess(widens: RuleWidening | null): ApiError {
   if (widens === null)
     return new ApiError(409, 'new_access', 'The change is refused: what it would newly permit is not known.');
   const named = widens.cells.slice(0, NAMED).map(({ holder, mapping }) => `${mapping} for ${holder.name || holder.id}`);

@@ -17,6 +17,6 @@ const isPrefix = (entry: string): boolean => entry.endsWith('*');
 
 const tooMany = (what: string, bound: number, count: number) =>
   invalidRequest(
-    `The rules of a key, a member or an organization may have at most ${bound} ${what} together; this would make ${count}.`,
+    `The rules of a key, a member, a group or an organization may have at most ${bound} ${what} together; this would make ${count}.`,
     what === 'rules' ? null : '/ruleValue',
   );

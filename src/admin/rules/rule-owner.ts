@@ -1,44 +1,76 @@
 import { checkTakesRules } from '../../domain/api-key.ts';
 import { notFound, permissionDenied } from '../../domain/errors.ts';
+import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Role } from '../../store/db/tables.ts';
 import { findSubjectOfRule, listRuledSubjects, type RuledSubject } from '../../store/rules/rule-subjects.ts';
+import { getGroup } from '../../store/tenants/groups.ts';
 import { getKey, type KeyRecord } from '../../store/tenants/keys.ts';
 import { getMember } from '../../store/tenants/members.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from '../audit/actor.ts';
 
-/** Whose rules are meant: a key by its id, a member by membership id or e-mail, or the actor's organization. */
+/** Whose rules are meant: a key or a group by its id, a member by membership id or e-mail, or the actor's organization. */
 export type RuleOwner =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'member'; readonly member: string }
+  | { readonly kind: 'group'; readonly group: string }
   | { readonly kind: 'organization' };
 
-/** The owner as it was found; the name is a key's description, a member's e-mail, or the organization's name. */
+/** The owner as it was found; the name is a key's description, a member's e-mail, or that of a group or the organization. */
 export type RuleSubject =
   | { readonly scope: 'key'; readonly id: string; readonly name: string; readonly key: KeyRecord }
   | { readonly scope: 'member'; readonly id: string; readonly name: string; readonly role: Role }
-  | { readonly scope: 'organization'; readonly id: string; readonly name: string };
+  | { readonly scope: 'group' | 'organization'; readonly id: string; readonly name: string };
 
-/** The owner of rules that the actor may see; 404 when there is none, 403 when they may not see it. */
-export function getRuleSubject(db: Database, actor: Actor, owner: RuleOwner): RuleSubject {
-  const { organizationId } = actor;
-  switch (owner.kind) {
-    case 'key': {
-      const key = getKey(db, organizationId, owner.key);
+/** What there is to know of the owners of a scope. */
+interface OwnersOf<Kind extends Scope> {
+  /** @throws ApiError 404 when there is none, 403 when the actor may not see it */
+  readonly find: (db: Database, actor: Actor, owner: Extract<RuleOwner, { kind: Kind }>) => RuleSubject;
+  readonly byId: (id: string) => RuleOwner;
+}
+
+const OWNERS: { readonly [Kind in Scope]: OwnersOf<Kind> } = {
+  key: {
+    find(db, actor, owner) {
+      const key = getKey(db, actor.organizationId, owner.key);
       checkSeesKeyOf(actor, key.createdBy);
       return { scope: 'key', id: key.id, name: key.description, key };
-    }
-    case 'member': {
+    },
+    byId: (key) => ({ kind: 'key', key }),
+  },
+  member: {
+    find(db, actor, owner) {
       checkManagesOrganization(actor);
-      const member = getMember(db, organizationId, owner.member);
+      const member = getMember(db, actor.organizationId, owner.member);
       return { scope: 'member', id: member.id, name: member.email, role: member.role };
-    }
-    case 'organization':
+    },
+    byId: (member) => ({ kind: 'member', member }),
+  },
+  group: {
+    find(db, actor, owner) {
       checkManagesOrganization(actor);
-      return { scope: 'organization', id: organizationId, name: getOrganization(db, organizationId).name };
-  }
-}
+      const { id, name } = getGroup(db, actor.organizationId, owner.group);
+      return { scope: 'group', id, name };
+    },
+    byId: (group) => ({ kind: 'group', group }),
+  },
+  organization: {
+    find(db, actor) {
+      checkManagesOrganization(actor);
+      const { id, name } = getOrganization(db, actor.organizationId);
+      return { scope: 'organization', id, name };
+    },
+    byId: () => ({ kind: 'organization' }),
+  },
+};
+
+/** The owner of rules that the actor may see; 404 when there is none, 403 when they may not see it. */
+export const getRuleSubject = <Kind extends Scope>(
+  db: Database,
+  actor: Actor,
+  owner: Extract<RuleOwner, { kind: Kind }>,
+): RuleSubject => OWNERS[owner.kind].find(db, actor, owner);
 
 /** Throws 403 unless the actor may change this subject's rules, and the subject takes any. */
 export function checkRulesChangeable(actor: Actor, subject: RuleSubject): void {
@@ -48,16 +80,7 @@ export function checkRulesChangeable(actor: Actor, subject: RuleSubject): void {
   if (subject.key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be given rules.');
 }
 
-function toOwner({ id, scope }: RuledSubject): RuleOwner {
-  switch (scope) {
-    case 'key':
-      return { kind: 'key', key: id };
-    case 'member':
-      return { kind: 'member', member: id };
-    case 'organization':
-      return { kind: 'organization' };
-  }
-}
+const toOwner = ({ id, scope }: RuledSubject): RuleOwner => OWNERS[scope].byId(id);
 
 /** Whose rule this is, for who knows its id alone; 404 when the organization has none of that id. */
 export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: string): RuleOwner {
@@ -66,6 +89,6 @@ export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: st
   return toOwner(subject);
 }
 
-/** Everyone in the organization who has rules: itself, present members, keys that are not deleted. */
+/** Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. */
 export const listRuleOwners = (db: Database, { organizationId }: Actor): RuleOwner[] =>
   listRuledSubjects(db, organizationId).map(toOwner);

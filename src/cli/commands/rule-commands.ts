@@ -4,7 +4,7 @@ import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/
 import { factsOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
-import { keyId, memberId } from '../run/references.ts';
+import { groupId, keyId, memberId } from '../run/references.ts';
 import { ruleWriteOf } from '../run/rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
@@ -14,6 +14,7 @@ import { UsageError } from '../terminal/usage-error.ts';
 interface OwnerOptions extends CommonOptions {
   readonly key?: string;
   readonly member?: string;
+  readonly group?: string;
   readonly organization?: true;
 }
 
@@ -34,10 +35,12 @@ const owned = (command: Command): Command =>
     .addOption(
       new Option('--key <key>', "a key's rules: its id, masked token or description").conflicts([
         'member',
+        'group',
         'organization',
       ]),
     )
-    .addOption(new Option('--member <id|e-mail>', "a member's rules").conflicts('organization'))
+    .addOption(new Option('--member <id|e-mail>', "a member's rules").conflicts(['group', 'organization']))
+    .addOption(new Option('--group <group>', "a group's rules: its id or name").conflicts('organization'))
     .option('--organization', "the organization's rules");
 
 function described(command: Command, ...more: string[]): Command {
@@ -51,9 +54,10 @@ function described(command: Command, ...more: string[]): Command {
   return command;
 }
 
-function ownerOf(workspace: Workspace, { key, member, organization }: OwnerOptions): RuleOwner | undefined {
+function ownerOf(workspace: Workspace, { key, member, group, organization }: OwnerOptions): RuleOwner | undefined {
   if (key !== undefined) return { kind: 'key', key: keyId(workspace, key) };
   if (member !== undefined) return { kind: 'member', member: memberId(workspace, member) };
+  if (group !== undefined) return { kind: 'group', group: groupId(workspace, group) };
   return organization ? { kind: 'organization' } : undefined;
 }
 
@@ -123,10 +127,10 @@ Examples:
 export function ruleCommands(program: Command, env: Environment): void {
   const rules = program
     .command('rules')
-    .description('Create, list and change the IAM rules of keys, members and the organization.');
+    .description('Create, list and change the IAM rules of keys, members, groups and the organization.');
 
   described(owned(common(rules.command('add'))))
-    .description('Add a rule to a key, a member or the organization; it holds from the next call on.')
+    .description('Add a rule to a key, a member, a group or the organization; it holds from the next call on.')
     .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
     .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
     .addHelpText('after', EXAMPLES)
@@ -136,7 +140,8 @@ export function ruleCommands(program: Command, env: Environment): void {
       const body = { ruleType: type, ruleValue: value, ...otherFields(options) };
       const added = await inWorkspace(env, 'write', options.org, (workspace) => {
         const owner = ownerOf(workspace, options);
-        if (owner === undefined) throw new UsageError('Say whose rule it is: --key, --member or --organization.');
+        if (owner === undefined)
+          throw new UsageError('Say whose rule it is: --key, --member, --group or --organization.');
         return createRule(workspace.db, workspace.actor, owner, body, ruleWriteOf(workspace));
       });
       showRule(added, options);

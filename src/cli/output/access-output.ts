@@ -68,9 +68,13 @@ function printCells(cells: readonly AccessCell[], { model, by, empty, rules, mar
   printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
 }
 
-const ruleRow = ({ id, scope, ruleType, description }: AccessRule): Cell[] => [
+/** Of a group which one it is. */
+export const scopeText = ({ scope, groupName }: Pick<AccessRule, 'scope' | 'groupName'>): string =>
+  groupName === undefined ? scope : `${scope} ${groupName}`;
+
+const ruleRow = ({ id, ruleType, description, ...whose }: AccessRule): Cell[] => [
   { text: id },
-  { text: scope },
+  { text: scopeText(whose) },
   { text: ruleType },
   { text: description ?? '-' },
 ];

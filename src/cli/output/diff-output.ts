@@ -2,7 +2,7 @@ import { withName } from '../../domain/id.ts';
 import type { AccessChanges, AccessDiff, AccessFlip } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { paint, print, printJson, warn } from '../terminal/output.ts';
-import { addressText, nameOf, PAIRS, type ShownFormat } from './access-output.ts';
+import { addressText, nameOf, PAIRS, type ShownFormat, scopeText } from './access-output.ts';
 
 /** Exactly what differs. */
 export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFormat): void {
@@ -68,9 +68,9 @@ function showFlip(
 }
 
 function ruleText(
-  { change, scope, id, ruleType, description }: AccessFlip['rules'][number],
+  { change, id, ruleType, description, ...whose }: AccessFlip['rules'][number],
   ifEnforced: boolean,
 ): string {
   const about = description === null ? ruleType : `${ruleType}, ${plainText(description)}`;
-  return `${ifEnforced ? '' : `${change} `}${scope} rule ${withName(id, about)}`;
+  return `${ifEnforced ? '' : `${change} `}${scopeText(whose)} rule ${withName(id, about)}`;
 }

@@ -3,7 +3,7 @@ import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../..
 import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
-import { type NamedRule, rulesText } from './access-output.ts';
+import { type NamedRule, rulesText, scopeText } from './access-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -38,7 +38,7 @@ const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
   return rule === undefined
     ? id
-    : plainText(withName(id, [`${rule.scope} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
+    : plainText(withName(id, [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
 };
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {

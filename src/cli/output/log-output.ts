@@ -1,6 +1,7 @@
 import type { CallList, CallRecord, DecisionList, LoggedDecision } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { scopeText } from './access-output.ts';
 import { violationTable } from './explain-output.ts';
 
 interface Format {
@@ -114,7 +115,7 @@ export function showDecision(decision: LoggedDecision, names: Names, { json }: F
     ['RULE', 'SCOPE', 'TYPE', 'MODE', 'DESCRIPTION'],
     rules.map((rule): Cell[] => [
       { text: rule.id },
-      { text: rule.scope },
+      { text: scopeText(rule) },
       { text: rule.ruleType },
       { text: rule.mode },
       { text: rule.description === null ? '-' : `${rule.description}${rule.describedThen ? '' : ' (now)'}` },

@@ -28,7 +28,7 @@ function valueText(value: RuleValue): string {
 
 const row = (rule: IamRule): Cell[] => [
   { text: rule.id },
-  { text: withName(rule.apiKeyId ?? rule.memberId ?? 'organization', rule.ownerName) },
+  { text: withName(rule.apiKeyId ?? rule.memberId ?? rule.groupId ?? 'organization', rule.ownerName) },
   { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
   { text: valueText(rule.ruleValue) },
   rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },
@@ -70,7 +70,7 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
   for (const warning of change.warnings) warn(`warning: ${warning}`);
 }
 
-function showWidening(widens: RuleWidening | null): void {
+export function showWidening(widens: RuleWidening | null): void {
   if (widens === null) {
     print('What it newly permits could not be computed in time.');
     return;

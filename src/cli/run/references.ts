@@ -1,9 +1,10 @@
 import { type ListedKind, listKeys } from '../../admin/keys/keys.ts';
+import { listGroups } from '../../admin/rules/groups.ts';
 import { listInvitations } from '../../admin/tenants/invitations.ts';
 import { listMembers } from '../../admin/tenants/members.ts';
 import { listProjects } from '../../admin/tenants/projects.ts';
 import { withName } from '../../domain/id.ts';
-import type { InvitationRecord, KeyRecord, MemberRecord, ProjectRecord } from '../../generated/types.ts';
+import type { GroupSummary, InvitationRecord, KeyRecord, MemberRecord, ProjectRecord } from '../../generated/types.ts';
 import type { PageRequest } from '../../store/db/page.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -67,6 +68,21 @@ export function memberId(workspace: Workspace, reference: string): string {
   const member = everyMember(workspace).find(({ id, email }) => id === wanted || email === wanted);
   if (member === undefined) throw new Error(`There is no member with the id or e-mail "${reference}".`);
   return member.id;
+}
+
+/** All groups, newest first. */
+export const everyGroup = ({ db, actor }: Workspace): GroupSummary[] =>
+  everyPage((page) => {
+    const { groups: items, nextCursor } = listGroups(db, actor, page);
+    return { items, nextCursor };
+  });
+
+/** The id of the group that an id or a name names. */
+export function groupId(workspace: Workspace, reference: string): string {
+  const groups = everyGroup(workspace);
+  const group = groups.find(({ id }) => id === reference) ?? groups.find(({ name }) => name === reference);
+  if (group === undefined) throw new Error(`There is no group with the id or name "${reference}".`);
+  return group.id;
 }
 
 /** All invitations, newest first. */

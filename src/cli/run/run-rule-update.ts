@@ -2,10 +2,7 @@ import { changeRule, getRule, readRulePlan } from '../../admin/rules/iam-rules.t
 import { changeJudged } from '../../admin/rules/judged-change.ts';
 import { getRuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { RuleChangeAnswer, RuleType } from '../../generated/types.ts';
-import { ruleWidening } from '../../workbench/analysis/widening.ts';
-import { partsOf } from '../../workbench/world/candidates.ts';
-import { readWorld } from '../../workbench/world/world.ts';
-import { withJudges } from './policy-world.ts';
+import { judgeWidening } from './judge-widening.ts';
 import { ruleWriteOf } from './rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -31,13 +28,7 @@ export function runRuleUpdate(
         const { db, actor, owner, body } = steps(workspace);
         return readRulePlan(db, actor, owner, id, body);
       }),
-    judge: async (plan) => {
-      const world = await inWorkspace(env, 'read', org, ({ db, actor, installation }) =>
-        readWorld(db, installation(), actor.organizationId),
-      );
-      const [part] = partsOf([world]);
-      return withJudges(part?.mappings ?? [], (judges, progress) => ruleWidening(judges, world, plan, progress));
-    },
+    judge: (plan) => judgeWidening(env, org, plan),
     write: (judged) =>
       inWorkspace(env, 'write', org, (workspace) => {
         const { db, actor, owner, body, write } = steps(workspace);

@@ -9,7 +9,7 @@ import { rehash } from '../../store/secrets/rehash.ts';
 import { findOAuthAccess } from '../../store/sign-in/oauth.ts';
 import type { Store } from '../../store/store.ts';
 import { invalidKey, type KeyCredential, usable } from '../../store/tenants/key-credential.ts';
-import type { Principal } from './principal.ts';
+import { type Principal, subjectsOf } from './principal.ts';
 
 export interface AuthenticateDeps {
   store: Store;
@@ -78,11 +78,7 @@ function toPrincipal(found: KeyCredential, now: number): Principal {
     organizationId: key.organizationId,
     projectId: key.projectId,
     memberId: key.memberId,
-    subjects: [
-      { scope: 'organization', id: key.organizationId },
-      { scope: 'member', id: key.memberId },
-      { scope: 'key', id: key.keyId },
-    ],
+    subjects: subjectsOf(key),
     ruleRevision: key.ruleRevision,
     capped: isLimited(key),
     cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,

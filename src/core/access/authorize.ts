@@ -7,10 +7,11 @@ import { inputText, repeatedInput } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { DecisionRecord } from '../../store/ledger/decisions.ts';
 import type { Store } from '../../store/store.ts';
+import { invalidKey } from '../../store/tenants/key-credential.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { CallContext } from './call-context.ts';
 import type { Documents, KeptDocument } from './documents.ts';
-import type { Principal } from './principal.ts';
+import { type Principal, subjectsOf } from './principal.ts';
 import { tellDenial } from './tell-denial.ts';
 
 /** What the policy said about one call, with all that is needed to say it again. */
@@ -119,12 +120,20 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
   const reassert: Reassert = async (made, mapping, known) => {
     const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
     if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
-    const again = await decide(deps, { ...request, principal: { ...principal, ruleRevision }, candidates: [mapping] });
+    const now = { ...principal, subjects: await subjectsNow(store, principal), ruleRevision };
+    const again = await decide(deps, { ...request, principal: now, candidates: [mapping] });
     if (again.result.permitted.length > 0) return;
     const reason = denialReason(again.input, again.result);
     throw permissionDenied(await tellDenial(store, principal.organizationId, reason));
   };
   return new PermittedCandidates(decision, candidates, reassert);
+}
+
+/** A change of groups raises the rule revision too. @throws ApiError 401 when the key or its owner is gone */
+async function subjectsNow(store: Pick<Store, 'findKeyById'>, { keyId }: Principal): Promise<Principal['subjects']> {
+  const key = await store.findKeyById(keyId);
+  if (key?.memberId === undefined) throw invalidKey();
+  return subjectsOf({ ...key, memberId: key.memberId });
 }
 
 async function decide(

@@ -28,9 +28,10 @@ function rulesUnavailable(cause: unknown): never {
  * remembered under the revision before it is only read once more.
  */
 export function createDocuments(store: Store): Documents {
-  const remembered = new LRUCache<string, { ruleRevision: number; memberId: string; document: KeptDocument }>({
-    max: MAX_REMEMBERED,
-  });
+  const remembered = new LRUCache<
+    string,
+    { ruleRevision: number; subjects: Principal['subjects']; document: KeptDocument }
+  >({ max: MAX_REMEMBERED });
   /** Texts that were found well formed: most calls share their organization's and member's. */
   const wellFormed = new LRUCache<string, true>({ max: MAX_REMEMBERED });
   const check = (text: string): void => {
@@ -39,9 +40,9 @@ export function createDocuments(store: Store): Documents {
     wellFormed.set(text, true);
   };
 
-  return async ({ organizationId, keyId, memberId, subjects, ruleRevision }) => {
+  return async ({ organizationId, keyId, subjects, ruleRevision }) => {
     const known = remembered.get(keyId);
-    if (known !== undefined && known.ruleRevision === ruleRevision && known.memberId === memberId)
+    if (known !== undefined && known.ruleRevision === ruleRevision && areSame(known.subjects, subjects))
       return known.document;
     const ids = subjects.map(({ id }) => id);
     const compiled = [...(await store.subjectRules(organizationId, ids).catch(rulesUnavailable))];
@@ -50,7 +51,10 @@ export function createDocuments(store: Store): Documents {
       ...dataDocument(compiled.map(([id, { text }]) => ({ id, rules: text }))),
       stored: joinStored(documentPieces(compiled.map(([id, { stored }]) => ({ id, rules: stored })))),
     };
-    remembered.set(keyId, { ruleRevision, memberId, document });
+    remembered.set(keyId, { ruleRevision, subjects, document });
     return document;
   };
 }
+
+const areSame = (known: Principal['subjects'], subjects: Principal['subjects']): boolean =>
+  known.length === subjects.length && known.every(({ id }, at) => id === subjects[at]?.id);

@@ -1,4 +1,5 @@
 import type { PolicySubject } from '../../generated/types.ts';
+import type { UsableKey } from '../../store/tenants/key-credential.ts';
 
 /** Who authenticated: a gateway key with its owner and place. Made by `authenticate` alone. */
 export interface Principal {
@@ -15,3 +16,16 @@ export interface Principal {
   /** For how long the project's answers may be given again; undefined: not at all. */
   readonly cacheSeconds: number | undefined;
 }
+
+/** Whose rules a key's calls meet, outermost scope first (policy/README.md, "Whose rules?"). */
+export const subjectsOf = ({
+  organizationId,
+  groupIds,
+  memberId,
+  keyId,
+}: Pick<UsableKey, 'organizationId' | 'groupIds' | 'memberId' | 'keyId'>): readonly PolicySubject[] => [
+  { scope: 'organization', id: organizationId },
+  ...groupIds.map((id): PolicySubject => ({ scope: 'group', id })),
+  { scope: 'member', id: memberId },
+  { scope: 'key', id: keyId },
+];

@@ -35,6 +35,8 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly can: readonly Can[];
   /** What there is to know of an operation besides its summary. */
   readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
+  /** Of a deletion. */
+  readonly deletionQuery?: Readonly<Record<string, QueryParameter>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
@@ -42,13 +44,15 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
     readonly patch?: string;
     /** Of a change, where it says more. */
     readonly changed?: string;
+    /** Of a deletion, where it says more. */
+    readonly deleted?: string;
   };
 }
 
 function operationsOf<const Can extends keyof Usual<string>, const Base extends string>(
   resource: Resource<Can, Base>,
 ): Usual<Base>[Can][] {
-  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
+  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {}, deletionQuery } = resource;
   const one = `${path}/${part}`;
   const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
@@ -98,8 +102,9 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       path: one,
       id: `delete${idBase}`,
       summary: `Delete ${single}`,
-      answer: json('Deletion', 'It is gone.'),
-      errors: READ,
+      ...(deletionQuery === undefined ? {} : { query: deletionQuery }),
+      answer: json(schemas.deleted ?? 'Deletion', 'It is gone.'),
+      errors: deletionQuery === undefined ? READ : [400, ...READ, 409],
     },
   };
   return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
@@ -191,6 +196,32 @@ const resources = [
       delete: 'Their keys are disabled, their master keys end, and their invitations are revoked.',
     },
     schemas: { answer: 'MemberAnswer', list: 'MemberList', patch: 'MemberPatch' },
+  }),
+  ...operationsOf({
+    tag: 'Groups',
+    name: 'Group',
+    idBase: 'Group',
+    path: '/v1/master/groups',
+    can: ALL,
+    deletionQuery: {
+      failOnNewAccess: { description: 'Refuse it when it permits something new (409 `new_access`).', type: 'boolean' },
+    },
+    notes: {
+      list: 'Without those who are in them.',
+      create: 'Nobody is in it. An organization has at most 200.',
+      get: 'With all members and keys that are in it.',
+      change:
+        'Also who is in it, from the next call on: at most 500 members and keys, each in at most 20 groups. `widens` says what that newly permits.',
+      delete: 'Its rules bind nobody any more; `widens` says what that newly permits.',
+    },
+    schemas: {
+      answer: 'GroupAnswer',
+      list: 'GroupList',
+      create: 'GroupCreate',
+      patch: 'GroupPatch',
+      changed: 'GroupChangeAnswer',
+      deleted: 'GroupDeletion',
+    },
   }),
   ...operationsOf({
     tag: 'Organization',
@@ -480,7 +511,8 @@ export const management = {
   tags: {
     Keys: 'Gateway keys, master keys, platform keys.',
     'IAM rules':
-      'Of keys, members and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. `failOnNewAccess: true` refuses a change that permits what was not permitted (409 `new_access`).',
+      'Of keys, members, groups and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. `failOnNewAccess: true` refuses a change that permits what was not permitted (409 `new_access`).',
+    Groups: 'Members and keys whose calls the same rules bind.',
     Organization: 'The organization, its projects, members and invitations.',
     Budgets: 'Spend limits that all keys of a member, a project or the organization share.',
     Providers: 'Credentials, providers and models of the organization.',
@@ -494,6 +526,7 @@ export const management = {
     ...resources,
     ...rules('/v1/master/keys/{id}/iam', 'KeyRule', 'a key'),
     ...rules('/v1/master/members/{member}/iam', 'MemberRule', 'a member'),
+    ...rules('/v1/master/groups/{id}/iam', 'GroupRule', 'a group'),
     ...rules('/v1/master/organization/iam', 'OrganizationRule', 'the organization'),
     ...budget('/v1/master/members/{member}/budget', 'MemberBudget', 'a member'),
     ...budget('/v1/master/projects/{id}/budget', 'ProjectBudget', 'a project'),

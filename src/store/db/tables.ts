@@ -3,6 +3,7 @@ import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
 import type { WireFormat } from '../../domain/provider.ts';
 import type { BudgetScope } from '../../domain/spend-limits.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
+import type { Scope } from '../../generated/types.ts';
 
 /**
  * Rows as they are stored. Times are epoch milliseconds, flags 0 or 1. Columns that are typed as bigint hold pico-dollars and are
@@ -20,6 +21,8 @@ export interface Tables {
   sign_in_failures: SignInFailuresTable;
   keys: KeysTable;
   budgets: BudgetsTable;
+  groups: GroupsTable;
+  group_holders: GroupHoldersTable;
   subject_rules: SubjectRulesTable;
   rules: RulesTable;
   custom_providers: CustomProvidersTable;
@@ -50,13 +53,12 @@ export type Row<Table, Column extends keyof Selectable<Table> = keyof Selectable
 export type Flag = 0 | 1;
 export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
-export type Scope = 'organization' | 'member' | 'key';
 
 export interface OrganizationsTable {
   id: string;
   name: string;
   plan: Generated<Plan>;
-  /** Grows by one with every write of a rule. */
+  /** Grows by one with every write of a rule, and with every change of who is in a group. */
   ruleRevision: Generated<number>;
   createdAt: number;
   updatedAt: number;
@@ -221,6 +223,26 @@ export interface BudgetsTable extends SpendColumns {
   subjectId: string;
   organizationId: string;
   scope: BudgetScope;
+}
+
+/** Members and keys that rules bind together. */
+export interface GroupsTable {
+  id: string;
+  organizationId: string;
+  /** Unique among the organization's present groups. */
+  name: string;
+  description: Generated<string | null>;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: Generated<number | null>;
+}
+
+/** Who is in a group. */
+export interface GroupHoldersTable {
+  organizationId: string;
+  groupId: string;
+  /** A member or a key. */
+  holderId: string;
 }
 
 /** One row for every subject that rules can be attached to, made together with it. */

@@ -13,6 +13,7 @@ import { columnNames } from './0012-column-names.ts';
 import { oneRowACall } from './0013-one-row-a-call.ts';
 import { changes } from './0014-changes.ts';
 import { callIndex } from './0015-call-index.ts';
+import { groups } from './0016-groups.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -31,4 +32,5 @@ export const MIGRATIONS: readonly string[] = [
   oneRowACall,
   changes,
   callIndex,
+  groups,
 ];

@@ -20,6 +20,13 @@ export interface PolicySubjects {
     readonly ruleRevision: number;
     readonly providers: OrganizationProviders;
   }[];
+  readonly groups: readonly {
+    readonly id: string;
+    readonly organizationId: string;
+    readonly name: string;
+    /** The members and keys in it, those that are gone too. */
+    readonly holderIds: ReadonlySet<string>;
+  }[];
   readonly members: readonly { readonly id: string; readonly organizationId: string; readonly email: string }[];
   readonly keys: readonly {
     readonly id: string;
@@ -39,6 +46,7 @@ export interface PolicySubjects {
 export function readPolicySubjects(db: Database, organizationId?: string): PolicySubjects {
   const read = (): PolicySubjects => ({
     organizations: organizations(db, organizationId),
+    groups: groups(db, organizationId),
     members: members(db, organizationId),
     keys: keys(db, organizationId),
     rules: rules(db, organizationId),
@@ -52,6 +60,20 @@ function organizations(db: Database, organizationId: string | undefined): Policy
   return db
     .all(organizationId === undefined ? query : query.where('id', '=', organizationId))
     .map((organization) => ({ ...organization, providers: providersOf(organization.id) }));
+}
+
+function groups(db: Database, organizationId: string | undefined): PolicySubjects['groups'] {
+  const query = build
+    .selectFrom('groups')
+    .select(['id', 'organizationId', 'name'])
+    .where('deletedAt', 'is', null)
+    .orderBy('id');
+  const holders = build.selectFrom('group_holders').select(['groupId', 'holderId']);
+  const all = organizationId === undefined ? holders : holders.where('organizationId', '=', organizationId);
+  const byGroup = Map.groupBy(db.all(all), ({ groupId }) => groupId);
+  return db
+    .all(organizationId === undefined ? query : query.where('organizationId', '=', organizationId))
+    .map((group) => ({ ...group, holderIds: new Set(byGroup.get(group.id)?.map(({ holderId }) => holderId)) }));
 }
 
 function members(db: Database, organizationId: string | undefined): PolicySubjects['members'] {

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
@@ -14,7 +15,7 @@ export interface CompiledRules {
   readonly stored: string;
 }
 
-/** Reads the compiled rules of the subjects of a request, short ones in one statement; prepared once for the hot path. */
+/** Reads the compiled rules of the subjects of a request, short ones in one statement; for the hot path prepared once by their number. */
 export function prepareSubjectRules(
   db: Database,
 ): (organizationId: string, subjectIds: readonly string[]) => Map<string, CompiledRules> {
@@ -29,7 +30,7 @@ export function prepareSubjectRules(
     assembled.set(stored, text);
     return text;
   };
-  const statements = [1, 2, 3].map((count) =>
+  const prepareFor = (count: number) =>
     prepare(
       db.connection,
       build
@@ -42,11 +43,11 @@ export function prepareSubjectRules(
         )
         .where('organizationId', '=', bind<string>('organizationId'))
         .compile(),
-    ),
-  );
+    );
+  const statements = new Map<number, ReturnType<typeof prepareFor>>();
   return (organizationId, subjectIds) => {
-    const statement = statements[subjectIds.length - 1];
-    if (statement === undefined) throw new Error(`A request has 1 to 3 subjects, not ${subjectIds.length}.`);
+    const { length } = subjectIds;
+    const statement = getOrMake(statements, length, () => prepareFor(length));
     const values: Record<string, string> = { organizationId };
     for (const [index, id] of subjectIds.entries()) values[`subject${index}`] = id;
     const rows = statement.all(values);

@@ -1,8 +1,9 @@
+import { sql } from 'kysely';
+import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { Scope } from '../db/tables.ts';
 
-/** A key, a member or an organization that has rules. */
+/** A key, a member, a group or an organization that has rules. */
 export interface RuledSubject {
   readonly id: string;
   readonly scope: Scope;
@@ -18,7 +19,7 @@ export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: 
       .where('id', '=', ruleId),
   );
 
-/** Everyone in the organization who has rules: itself, present members, keys that are not deleted. At most one row each. */
+/** Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. At most one row each. */
 export const listRuledSubjects = (db: Database, organizationId: string): RuledSubject[] =>
   db.all(
     build
@@ -29,11 +30,15 @@ export const listRuledSubjects = (db: Database, organizationId: string): RuledSu
       .leftJoin('members', (join) =>
         join.onRef('members.id', '=', 'rules.subjectId').onRef('members.organizationId', '=', 'rules.organizationId'),
       )
+      .leftJoin('groups', (join) =>
+        join.onRef('groups.id', '=', 'rules.subjectId').onRef('groups.organizationId', '=', 'rules.organizationId'),
+      )
       .select(['rules.subjectId as id', 'rules.scope'])
       .distinct()
       .where('rules.organizationId', '=', organizationId)
       .where('keys.deletedAt', 'is', null)
       .where('members.removedAt', 'is', null)
-      .orderBy('rules.scope', 'desc')
+      .where('groups.deletedAt', 'is', null)
+      .orderBy(sql`instr('organization group member key', rules.scope)`)
       .orderBy('rules.subjectId'),
   );

@@ -1,8 +1,10 @@
 import { notFound } from '../../domain/errors.ts';
+import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { Row, RulesTable, Scope } from '../db/tables.ts';
+import type { Row, RulesTable } from '../db/tables.ts';
 import { prepareTextParts, type TextParts } from '../db/text-parts.ts';
+import { raiseRuleRevision } from '../tenants/tenants.ts';
 
 /** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
 export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };
@@ -55,28 +57,22 @@ export const getRule = (db: Database, organizationId: string, subjectId: string,
 
 /** Compiles the subject's rules again and raises the organization's rule revision, in the transaction of the write. */
 function recompile(db: Database, organizationId: string, subjectId: string, compile: CompileRules): void {
-  const organization = db.get(
-    build
-      .updateTable('organizations')
-      .set((row) => ({ ruleRevision: row('ruleRevision', '+', 1) }))
-      .where('id', '=', organizationId)
-      .returning('ruleRevision'),
-  );
+  const revision = raiseRuleRevision(db, organizationId);
   const compiled = compile(listRules(db, organizationId, subjectId));
   const changed = db.run(
     build
       .updateTable('subject_rules')
       .set({
         compiledJson: prepareTextParts(db, 'compiled_parts').store(subjectId, compiled),
-        revision: organization?.ruleRevision ?? 0,
+        revision,
       })
       .where('organizationId', '=', organizationId)
       .where('subjectId', '=', subjectId),
   );
-  if (changed !== 1) throw notFound('There is no such key, member or organization.');
+  if (changed !== 1) throw notFound('There is no such key, member, group or organization.');
 }
 
-/** What the subject is, or a 404 when the organization has no such key, member or itself. */
+/** What the subject is, or a 404 when the organization has no such key, member, group or itself. */
 function getScope(db: Database, organizationId: string, subjectId: string): Scope {
   const row = db.get(
     build
@@ -85,11 +81,11 @@ function getScope(db: Database, organizationId: string, subjectId: string): Scop
       .where('organizationId', '=', organizationId)
       .where('subjectId', '=', subjectId),
   );
-  if (row === undefined) throw notFound('There is no such key, member or organization.');
+  if (row === undefined) throw notFound('There is no such key, member, group or organization.');
   return row.scope;
 }
 
-/** Stores a new rule of a key, member or organization, compiled in the same transaction. Unknown subject: 404. */
+/** Stores a new rule of a key, member, group or organization, compiled in the same transaction. Unknown subject: 404. */
 export function insertRule(
   db: Database,
   organizationId: string,

@@ -1,11 +1,11 @@
+import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { Scope } from '../db/tables.ts';
 
 /** Text of a subject that has no rules: it lets everything through. */
 const NO_RULES = '{"enforce":{}}';
 
-/** Makes a key, member or organization known as a subject, with no rules. */
+/** Makes a key, member, group or organization known as a subject, with no rules. */
 export function insertSubject(db: Database, organizationId: string, subjectId: string, scope: Scope): void {
   db.run(build.insertInto('subject_rules').values({ subjectId, organizationId, scope, compiledJson: NO_RULES }));
 }

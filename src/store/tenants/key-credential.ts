@@ -17,6 +17,8 @@ export interface KeyCredential extends ApiKey, SpendState {
   /** The owner; undefined when missing or removed, which denies. */
   readonly memberId: string | undefined;
   readonly memberRole: Role | undefined;
+  /** The groups that the owner or the key is in, by name. */
+  readonly groupIds: readonly string[];
   readonly plan: string;
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
@@ -33,6 +35,11 @@ function prepareFindKeyByHash(db: Database, budgets: BudgetReads): (secretHash: 
   const previous = prepareFindKeyBy(db, 'keys.previousSecretHash', budgets);
   return (secretHash) => present(secretHash) ?? previous(secretHash);
 }
+
+/** As JSON, with the key itself, so that a key costs one query. */
+const GROUP_IDS = sql<string>`(SELECT json_group_array(id ORDER BY name) FROM groups
+  WHERE organizationId = keys.organizationId AND deletedAt IS NULL
+  AND id IN (SELECT groupId FROM group_holders WHERE holderId IN (keys.id, keys.createdBy)))`;
 
 function prepareFindKeyBy(
   db: Database,
@@ -63,6 +70,7 @@ function prepareFindKeyBy(
         'projects.cachingEnabled',
         'projects.cacheDurationSeconds',
         'keys.previousSecretEndsAt as secretEndsAt',
+        GROUP_IDS.as('groupIdsJson'),
       ])
       // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
       .where(column, '=', sql<string>`(SELECT ${bind<string>('value')})`)
@@ -72,9 +80,11 @@ function prepareFindKeyBy(
   return (value) => {
     const row = statement.get({ value });
     if (row === undefined) return undefined;
-    const { keyId, organizationId, projectId, memberId } = row;
+    const { groupIdsJson, ...key } = row;
+    const { keyId, organizationId, projectId, memberId } = key;
     return {
-      ...row,
+      ...key,
+      groupIds: JSON.parse(groupIdsJson),
       budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
       memberId: memberId ?? undefined,
       memberRole: row.memberRole ?? undefined,
@@ -87,7 +97,7 @@ function prepareFindKeyBy(
 export const invalidKey = (): ApiError => unauthorized('invalid_api_key', 'The API key is not valid.');
 
 /** A key that may be used. */
-type UsableKey = KeyCredential & { readonly memberId: string };
+export type UsableKey = KeyCredential & { readonly memberId: string };
 
 /** The key, if it may be used at `now`; else the 401 that says why not. */
 export function usable(key: KeyCredential, now: number): UsableKey | ApiError {

@@ -10,10 +10,11 @@ const NAMED = {
   key: ['keys', 'description'],
   mkey: ['master_keys', 'description'],
   rule: ['rules', 'description'],
+  grp: ['groups', 'name'],
 } as const;
 
 /**
- * What people call members (e-mail), projects, keys, master keys, rules and the organization (name or description), by their ids;
+ * What people call members (e-mail), projects, groups, keys, master keys, rules and the organization (name or description), by their ids;
  * those that were removed too, but for rules. What has no name, or is not the organization's, is missing.
  */
 export function findNames(db: Database, organizationId: string, ids: Iterable<string>): ReadonlyMap<string, string> {

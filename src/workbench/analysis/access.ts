@@ -24,7 +24,7 @@ import { type Holder, holdersOf, reachOf, SubjectTasks } from '../world/holders.
 import type { Judges, OnProgress } from '../world/judges.ts';
 import { judgesMapping } from '../world/rule-matches.ts';
 import { addressInput, createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from '../world/subject-judge.ts';
-import type { World, WorldSubject } from '../world/world.ts';
+import { groupNameOf, type World, type WorldSubject } from '../world/world.ts';
 
 /**
  * Everything that a holder reaches, with the rules that decide it: by enumeration, so exact. Mappings and addresses are judged
@@ -60,13 +60,23 @@ export function accessReport(
       .filter(({ permitted }) => !permitted || !passes)
       .map((cell) => plain(cell.permitted ? { ...cell, ruleIds: denying } : cell)),
     withoutCredential: passes ? all.filter(({ permitted, credential }) => permitted && !credential).length : 0,
-    rules: holder.subjects.flatMap(({ scope, rules }) =>
-      rules
-        .filter(({ id }) => named.has(id))
-        .map(({ id, ruleType, description }): AccessRule => ({ id, scope, ruleType, description })),
-    ),
+    rules: namedRules(holder.subjects, named),
   };
 }
+
+/** The rules of a call's subjects that something names. */
+export const namedRules = (subjects: readonly WorldSubject[], named: ReadonlySet<string>): AccessRule[] =>
+  subjects.flatMap((subject) =>
+    subject.rules
+      .filter(({ id }) => named.has(id))
+      .map(({ id, ruleType, description }) => ({
+        id,
+        scope: subject.scope,
+        ...groupNameOf(subject),
+        ruleType,
+        description,
+      })),
+  );
 
 /** What each key and member of a world reaches of the judges' mappings. @throws PolicyFailure */
 export async function accessOverview(

@@ -20,7 +20,7 @@ import type { AnalysisJob } from './analysis-job.ts';
 import { accessDiff } from './diff.ts';
 import { applyDrafts, draftWarnings } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
-import { ruleWidening } from './widening.ts';
+import { widening } from './widening.ts';
 
 export interface AnalysisTools {
   readonly db: Database;
@@ -49,8 +49,9 @@ export async function analyse({ db, installation, bundle }: AnalysisTools, job: 
     case 'diff':
       return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
     case 'widening':
+    case 'regrouping':
       return {
-        body: await withJudges(bundle, world, (judges) => ruleWidening(judges, world, job)),
+        body: await withJudges(bundle, world, (judges) => widening(judges, world, job)),
         policyRevision: revision,
       };
   }

@@ -2,6 +2,7 @@ import type { CatalogData } from '../../catalog/catalog-file.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
 import type { Shown } from '../world/candidates.ts';
 import type { RuleReplacement } from './drafts.ts';
+import type { Regrouping } from './widening.ts';
 
 /** What can be asked about one organization. Its shape was checked, and whether the asker may. */
 export type AnalysisJob = { readonly organizationId: string } & (
@@ -9,6 +10,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
   | ({ readonly kind: 'widening' } & RuleReplacement)
+  | ({ readonly kind: 'regrouping' } & Regrouping)
 );
 
 /** What the analysing thread is started with. */

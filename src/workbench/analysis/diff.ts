@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { SCOPES } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { AccessChanges, AccessDiff, AccessFlipRule, PolicySubject } from '../../generated/types.ts';
 import { type AddressSet, intersect, isEmpty, subtract } from '../world/address-classes.ts';
@@ -7,13 +8,13 @@ import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from '../wo
 import type { Judges, OnProgress } from '../world/judges.ts';
 import { ruleContents } from '../world/rule-contents.ts';
 import { type Cause, differing, type SubjectChange } from '../world/subject-change.ts';
-import type { World, WorldRule } from '../world/world.ts';
+import { groupNameOf, type World, type WorldRule, type WorldSubject } from '../world/world.ts';
 import { type Block, FlipGroups, type HolderPair } from './flip-groups.ts';
 import { ruleChanges } from './rule-changes.ts';
 
 /** One subject of a holder on both sides. */
 interface SubjectPair {
-  readonly subject: PolicySubject;
+  readonly subject: WorldSubject;
   readonly before: readonly WorldRule[];
   readonly after: readonly WorldRule[];
 }
@@ -80,14 +81,26 @@ function pairHolders(before: World, after: World): HolderPair[] {
   ];
 }
 
-/** The subjects by scope: a key of another member has other member rules. */
-function subjectPairs({ before, after }: HolderPair): SubjectPair[] {
-  const present = after ?? before ?? [];
-  return present.map(({ scope, id }, index) => {
-    const rules = after?.[index]?.rules ?? before?.[index]?.rules ?? [];
-    return { subject: { scope, id }, before: before?.[index]?.rules ?? rules, after: after?.[index]?.rules ?? rules };
-  });
+/**
+ * The subjects by scope: a key of another member has other member rules. Groups go by their ids: who joins one had none of its rules
+ * before. A holder that is on one side only has its rules on both.
+ */
+function subjectPairs({ before = [], after = [] }: HolderPair): SubjectPair[] {
+  const [was, is] = [before.length === 0 ? after : before, after.length === 0 ? before : after];
+  const rulesIn = (subjects: readonly WorldSubject[], place: string): readonly WorldRule[] =>
+    subjects.find((each) => placeOf(each) === place)?.rules ?? NO_RULES;
+  const subjects = new Map([...was, ...is].map((subject) => [placeOf(subject), subject]));
+  const ordered = [...subjects].sort(([, a], [, b]) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
+  return ordered.map(([place, subject]) => ({
+    subject,
+    before: rulesIn(was, place),
+    after: rulesIn(is, place),
+  }));
 }
+
+const NO_RULES: readonly WorldRule[] = [];
+
+const placeOf = ({ scope, id }: PolicySubject): string => (scope === 'group' ? id : scope);
 
 const mayDiffer = (holder: HolderPair): boolean =>
   holder.before === undefined ||
@@ -192,7 +205,8 @@ function flipRules({ subject, before, after }: ScopeChange, cause: Cause<unknown
     const rule = now ?? old;
     if (rule === undefined) return [];
     const change = old === undefined ? 'added' : now === undefined ? 'removed' : 'changed';
-    return [{ id, scope: subject.scope, ruleType: rule.ruleType, description: rule.description, change }];
+    const { ruleType, description } = rule;
+    return [{ id, scope: subject.scope, ...groupNameOf(subject), ruleType, description, change }];
   });
 }
 

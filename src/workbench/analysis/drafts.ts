@@ -2,16 +2,14 @@ import { KnownNames } from '../../core/models/known-names.ts';
 import { nameWarnings } from '../../core/models/rule-warnings.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
-import type { DraftRule, RuleCreate } from '../../generated/types.ts';
+import type { DraftRule, RuleCreate, Scope } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
-import type { World, WorldRule } from '../world/world.ts';
+import { OWNERS, type Owners, type World, type WorldRule } from '../world/world.ts';
 import { placed } from '../world/world-document.ts';
-
-type Owners = 'organizations' | 'members' | 'keys';
 
 /** Where a rule stands in a world. */
 interface Owner {
-  readonly group: Owners;
+  readonly owners: Owners;
   readonly id: string;
 }
 
@@ -45,23 +43,19 @@ function knownNamesOf({ catalog, organizations }: World, organizationId: string)
   });
 }
 
-function organizationOf({ members, keys }: World, { group, id }: Owner): string {
-  if (group === 'organizations') return id;
-  return (group === 'members' ? members : keys).get(id)?.organizationId ?? '';
-}
+const organizationOf = (world: World, { owners, id }: Owner): string =>
+  owners === 'organizations' ? id : (world[owners].get(id)?.organizationId ?? '');
 
 /** A stored rule, active or not, as it would be. */
 export interface RuleReplacement {
-  readonly subject: { readonly scope: 'organization' | 'member' | 'key'; readonly id: string };
+  readonly subject: { readonly scope: Scope; readonly id: string };
   readonly ruleId: string;
   readonly rule: RuleCreate;
 }
 
-const GROUPS = { organization: 'organizations', member: 'members', key: 'keys' } as const;
-
 /** The world with a rule of a subject as it would be, whatever it is now. @throws ApiError 400 for what is no rule */
 export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacement): World =>
-  changed(world, { group: GROUPS[subject.scope], id: subject.id }, (rules) => [
+  changed(world, { owners: OWNERS[subject.scope], id: subject.id }, (rules) => [
     ...rules.filter(({ id }) => id !== ruleId),
     ...readDraft(rule, ruleId, ''),
   ]);
@@ -69,19 +63,19 @@ export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacemen
 const newId = (index: number): string => `draft_${index + 1}`;
 
 function withOwner(draft: DraftRule, keyId: string | undefined): DraftRule {
-  const { id, key, member, organization } = draft;
-  const isNobodys = [id, key, member, organization].every((owner) => owner === undefined);
+  const { id, key, member, group, organization } = draft;
+  const isNobodys = [id, key, member, group, organization].every((owner) => owner === undefined);
   return isNobodys && keyId !== undefined ? { ...draft, key: keyId } : draft;
 }
 
 function applyDraft(world: World, draft: DraftRule, index: number): World {
   const place = `/rules/${index}`;
-  const { id, remove, key, member, organization, ...fields } = draft;
-  const owners = [key, member, organization].filter((owner) => owner !== undefined).length;
+  const { id, remove, key, member, group, organization, ...fields } = draft;
+  const owners = [key, member, group, organization].filter((owner) => owner !== undefined).length;
   if (id === undefined) {
     if (remove) throw invalidRequest(`${place}/id is missing: say which rule is removed.`, `${place}/id`);
     if (owners !== 1) {
-      throw invalidRequest(`${place} must name one of key, member and organization: whose rule it is.`, place);
+      throw invalidRequest(`${place} must name one of key, member, group and organization: whose rule it is.`, place);
     }
     const owner = newOwner(world, draft, place);
     return changed(world, owner, (rules) => [...rules, ...readDraft(fields, newId(index), place)]);
@@ -103,7 +97,7 @@ function readDraft(fields: Omit<DraftRule, 'id'>, id: string, place: string): Wo
   return status === 'active' ? [{ ...canonical, id, mode, description }] : [];
 }
 
-function newOwner(world: World, { key, member }: DraftRule, place: string): Owner {
+function newOwner(world: World, { key, member, group }: DraftRule, place: string): Owner {
   if (key !== undefined) {
     const meant = [...world.keys.values()].filter(({ id, description }) => id === key || description === key);
     return only(meant, 'keys', `${place}/key`, key);
@@ -114,33 +108,39 @@ function newOwner(world: World, { key, member }: DraftRule, place: string): Owne
     );
     return only(meant, 'members', `${place}/member`, member);
   }
+  if (group !== undefined) {
+    const meant = [...world.groups.values()].filter(({ id, name }) => id === group || name === group);
+    return only(meant, 'groups', `${place}/group`, group);
+  }
   return only([...world.organizations.values()], 'organizations', `${place}/organization`, 'true');
 }
 
-function only(meant: readonly { readonly id: string }[], group: Owners, place: string, reference: string): Owner {
+function only(meant: readonly { readonly id: string }[], owners: Owners, place: string, reference: string): Owner {
   const [first] = meant;
-  if (first !== undefined && meant.length === 1) return { group, id: first.id };
+  if (first !== undefined && meant.length === 1) return { owners, id: first.id };
   throw invalidRequest(`${place} ("${reference}") means ${meant.length === 0 ? 'nobody' : 'several'}.`, place);
 }
 
 function findRule(world: World, id: string): { owner: Owner; rule: WorldRule } | undefined {
-  for (const group of ['organizations', 'members', 'keys'] as const) {
-    for (const owner of world[group].values()) {
+  for (const owners of Object.values(OWNERS)) {
+    for (const owner of world[owners].values()) {
       const rule = owner.rules.find((each) => each.id === id);
-      if (rule !== undefined) return { owner: { group, id: owner.id }, rule };
+      if (rule !== undefined) return { owner: { owners, id: owner.id }, rule };
     }
   }
   return undefined;
 }
 
-function changed(world: World, { group, id }: Owner, change: (rules: readonly WorldRule[]) => WorldRule[]): World {
+function changed(world: World, { owners, id }: Owner, change: (rules: readonly WorldRule[]) => WorldRule[]): World {
   const replace = <T extends { readonly rules: readonly WorldRule[] }>(all: ReadonlyMap<string, T>) => {
     const owner = all.get(id);
     return owner === undefined ? all : new Map([...all, [id, { ...owner, rules: change(owner.rules) }]]);
   };
-  switch (group) {
+  switch (owners) {
     case 'organizations':
       return { ...world, organizations: replace(world.organizations) };
+    case 'groups':
+      return { ...world, groups: replace(world.groups) };
     case 'members':
       return { ...world, members: replace(world.members) };
     case 'keys':

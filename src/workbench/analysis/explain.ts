@@ -5,7 +5,6 @@ import { canonicalAddress } from '../../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type {
-  AccessRule,
   EvaluateCall,
   ExplainedAlternative,
   Explanation,
@@ -19,6 +18,7 @@ import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from '../world/candidates.ts';
 import { keySubjects, type World, type WorldKey, type WorldSubject } from '../world/world.ts';
+import { namedRules } from './access.ts';
 import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
 
 /** A request that is judged and not made. */
@@ -79,7 +79,10 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     ...(decision.shadow?.would_deny ?? []),
     ...(decision.shadow?.would_allow ?? []),
   ]);
-  const names = new Map(subjects.flatMap(({ rules }) => rules.map(({ id, description }) => [id, description])));
+  const names: RuleNames = new Map<string, string | null>([
+    ...subjects.map(({ id, name }) => [id, name] as const),
+    ...subjects.flatMap(({ rules }) => rules.map(({ id, description }) => [id, description] as const)),
+  ]);
   const answer = answerOf(call, input, decision, names);
   return {
     ...answer,
@@ -87,11 +90,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     candidates: call.candidates.map(({ id }) => id),
     withoutCredential: call.withoutCredential.map(({ id }) => id),
     ...decision,
-    rules: subjects.flatMap(({ scope, rules }) =>
-      rules
-        .filter(({ id }) => named.has(id))
-        .map(({ id, ruleType, description }): AccessRule => ({ id, scope, ruleType, description })),
-    ),
+    rules: namedRules(subjects, named),
     flips,
     alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call),
     warnings: [],

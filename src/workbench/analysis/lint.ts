@@ -12,7 +12,7 @@ import { contentOf } from '../world/rule-contents.ts';
 import { type MatchedCells, matchedBy, overlap } from '../world/rule-matches.ts';
 import { differing } from '../world/subject-change.ts';
 import type { SubjectAccess } from '../world/subject-judge.ts';
-import type { World, WorldRule, WorldSubject } from '../world/world.ts';
+import { organizationSubject, type World, type WorldRule, type WorldSubject } from '../world/world.ts';
 import { entryFindings, rangeFindings } from './lint-entries.ts';
 import { finding } from './lint-finding.ts';
 
@@ -49,15 +49,19 @@ export async function lintWorld(world: World, judges: Judges, onProgress?: OnPro
   return { findings: [...closedKeys(world, judges, tasks), ...findings, ...openKeys(world, tasks)] };
 }
 
-/** Every subject once: organizations, then members, then keys, each in the order of the ids. */
+/** Every subject once: organizations, then groups, members and keys, each in the order of the ids. */
 function subjectsOf(world: World): Linted[] {
   const holders = holdersOf(world);
   const innermost = ({ subjects }: Holder): Linted[] =>
     subjects.slice(-1).map((subject) => ({ subject, outer: subjects.slice(0, -1) }));
   return [
     ...[...world.organizations.values()].map(
-      ({ id, name, rules }): Linted => ({ subject: { scope: 'organization', id, name, rules }, outer: [] }),
+      (organization): Linted => ({ subject: organizationSubject(organization), outer: [] }),
     ),
+    ...[...world.groups.values()].map(({ id, name, rules, organizationId }): Linted => {
+      const outer = [...world.organizations.values()].filter((each) => each.id === organizationId);
+      return { subject: { scope: 'group', id, name, rules }, outer: outer.map(organizationSubject) };
+    }),
     ...holders.filter(({ scope }) => scope === 'member').flatMap(innermost),
     ...holders.filter(({ scope }) => scope === 'key').flatMap(innermost),
   ];
@@ -142,18 +146,19 @@ function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): Li
     if (scope !== 'key' || !isClosed(reachOf(accesses, mappings.length))) return [];
     const alone = subjects.filter(({ rules }) => isClosed(tasks.of(rules).before));
     const blamed = alone.length > 0 ? alone : subjects.filter(({ rules }) => enforcedOf(rules).length > 0);
-    const whose = blamed.map((subject) => WHOSE[subject.scope]).join(' and ');
+    const whose = blamed.map((subject) => WHOSE[subject.scope](subject.name)).join(' and ');
     const why = `reaches nothing: ${whose} let nothing pass${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
     const ruleIds = blamed.flatMap(({ rules }) => enforcedOf(rules).map((rule) => rule.id));
     return [{ ...finding('reaches-nothing', { scope, id, name }, [], why), ruleIds }];
   });
 }
 
-const WHOSE = {
-  organization: 'the rules of the organization',
-  member: 'the rules of its owner',
-  key: 'its own rules',
-} as const satisfies Record<WorldSubject['scope'], string>;
+const WHOSE: Readonly<Record<WorldSubject['scope'], (name: string) => string>> = {
+  organization: () => 'the rules of the organization',
+  group: (name) => `the rules of the group ${name}`,
+  member: () => 'the rules of its owner',
+  key: () => 'its own rules',
+};
 
 /** Keys that may call whatever model of whatever provider at whatever price: with the catalogue their access grows. */
 function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {

@@ -1,5 +1,5 @@
 import { contentOf } from '../world/rule-contents.ts';
-import type { World, WorldRule } from '../world/world.ts';
+import { OWNERS, type World, type WorldRule } from '../world/world.ts';
 
 /** What of the rules themselves differs between two worlds, whether access does or not. */
 export interface RuleChanges {
@@ -10,8 +10,6 @@ export interface RuleChanges {
 }
 
 type Ruled = { readonly rules: readonly WorldRule[] };
-
-const GROUPS = ['organizations', 'members', 'keys'] as const;
 
 export function ruleChanges(before: World, after: World): RuleChanges {
   const [was, is] = [textsOf(before), textsOf(after)];
@@ -31,6 +29,7 @@ export function ruleChanges(before: World, after: World): RuleChanges {
   const enforced: World = {
     ...after,
     organizations: enforce(after.organizations),
+    groups: enforce(after.groups),
     members: enforce(after.members),
     keys: enforce(after.keys),
   };
@@ -42,8 +41,8 @@ const keyOf = (ownerId: string, { id }: WorldRule): string => JSON.stringify([ow
 /** What each rule says, by its owner and id. */
 const textsOf = (world: World): Map<string, string> =>
   new Map(
-    GROUPS.flatMap((group) =>
-      [...world[group].entries()].flatMap(([ownerId, { rules }]) =>
+    Object.values(OWNERS).flatMap((owners) =>
+      [...world[owners].entries()].flatMap(([ownerId, { rules }]) =>
         rules.map((rule): [string, string] => [keyOf(ownerId, rule), `${rule.mode} ${contentOf(rule)}`]),
       ),
     ),

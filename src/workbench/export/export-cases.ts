@@ -91,8 +91,8 @@ function decided(pdp: Pdp, input: PolicyInput, subjects: readonly ExportSubject[
 }
 
 /** The rules of everyone in a world. */
-export const exportSubjects = ({ organizations, members, keys }: World): ExportSubject[] =>
-  [...organizations.values(), ...members.values(), ...keys.values()].map(({ id, rules }) => ({
+export const exportSubjects = ({ organizations, groups, members, keys }: World): ExportSubject[] =>
+  [...organizations.values(), ...groups.values(), ...members.values(), ...keys.values()].map(({ id, rules }) => ({
     id,
     rules: compileSubjectRules(rules),
   }));

@@ -5,7 +5,7 @@ import { formatAddresses } from './address-classes.ts';
 import { type Caller, credentialsIn, mappingsOf } from './candidates.ts';
 import { reachOf } from './holders.ts';
 import { createSubjectJudge } from './subject-judge.ts';
-import { keySubjects, type World, type WorldKey, type WorldSubject } from './world.ts';
+import { keySubjects, organizationSubject, type World, type WorldKey, type WorldSubject } from './world.ts';
 
 /** The models that a caller may use now, each with the mappings that it may use, and from which addresses. */
 export interface UsableModels {
@@ -55,5 +55,5 @@ export function usableModels(
 function organizationSubjects({ organizations }: World, id: string): WorldSubject[] {
   const organization = organizations.get(id);
   if (organization === undefined) throw new Error(`There is no organization ${id}.`);
-  return [{ scope: 'organization', id, name: organization.name, rules: organization.rules }];
+  return [organizationSubject(organization)];
 }

@@ -4,17 +4,27 @@ import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from '../../generated/types.ts';
 import { validateWorldDocument } from '../../generated/validators.js';
-import type { World, WorldKey, WorldMember, WorldOrganization, WorldRule } from './world.ts';
+import type { World, WorldGroup, WorldKey, WorldMember, WorldOrganization, WorldRule } from './world.ts';
 
 /** The rules of a world as a document that `readWorldDocument` reads back: no catalogue, no rule revision, nobody's providers. */
 export function worldDocument(world: World): WorldDocument {
   const members = [...world.members.values()];
   const keys = [...world.keys.values()];
+  const groups = [...world.groups.values()];
   return {
     organizations: [...world.organizations.values()].map(({ id, name, rules }) => ({
       id,
       name,
       rules: rules.map(documentRule),
+      groups: groups
+        .filter(({ organizationId }) => organizationId === id)
+        .map((group) => ({
+          id: group.id,
+          name: group.name,
+          members: [...group.holderIds].filter((holder) => world.members.has(holder)),
+          keys: [...group.holderIds].filter((holder) => world.keys.has(holder)),
+          rules: group.rules.map(documentRule),
+        })),
       members: members
         .filter(({ organizationId }) => organizationId === id)
         .map((member) => ({ id: member.id, email: member.email, rules: member.rules.map(documentRule) })),
@@ -48,6 +58,7 @@ export function readWorldDocument(content: unknown, catalog: Catalog): World {
   const organizations = new UniqueById<WorldOrganization>();
   const members = new UniqueById<WorldMember>();
   const keys = new UniqueById<WorldKey>();
+  const groups = new UniqueById<WorldGroup>();
   for (const [index, organization] of document.organizations.entries()) {
     const at = `/organizations/${index}`;
     organizations.add(at, {
@@ -59,11 +70,13 @@ export function readWorldDocument(content: unknown, catalog: Catalog): World {
     });
     addMembers(organization, at, members);
     addKeys(organization, at, members, keys);
+    addGroups(organization, at, { groups, members, keys });
   }
   return {
     catalog,
     servedProviders: new Set(),
     organizations: organizations.sorted(),
+    groups: groups.sorted(),
     members: members.sorted(),
     keys: keys.sorted(),
   };
@@ -94,6 +107,31 @@ function addKeys(
     const { memberId, description = '' } = key;
     const rules = readRules(key.rules, place);
     all.add(place, { id: key.id, organizationId: id, projectId: null, memberId, description, rules });
+  }
+}
+
+interface Everyone {
+  readonly groups: UniqueById<WorldGroup>;
+  readonly members: UniqueById<WorldMember>;
+  readonly keys: UniqueById<WorldKey>;
+}
+
+function addGroups({ id, groups = [] }: WorldDocumentOrganization, at: string, all: Everyone): void {
+  for (const [index, group] of groups.entries()) {
+    const place = `${at}/groups/${index}`;
+    for (const what of ['members', 'keys'] as const) {
+      const stranger = group[what]?.findIndex((holder) => all[what].get(holder)?.organizationId !== id) ?? -1;
+      if (stranger === -1) continue;
+      const pointer = `${place}/${what}/${stranger}`;
+      throw invalidRequest(`${pointer} is none of the organization's ${what}.`, pointer);
+    }
+    all.groups.add(place, {
+      id: group.id,
+      organizationId: id,
+      name: group.name ?? group.id,
+      holderIds: new Set([...(group.members ?? []), ...(group.keys ?? [])]),
+      rules: readRules(group.rules, place),
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
 import { storedRule } from '../../domain/rule-content.ts';
-import type { PolicySubject } from '../../generated/types.ts';
+import type { PolicySubject, Scope } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type ActiveRule, readPolicySubjects } from '../../store/rules/policy-subjects.ts';
 
@@ -19,6 +19,15 @@ export interface WorldOrganization {
   readonly rules: readonly WorldRule[];
   /** Its own providers; null where they are not known: in a document. */
   readonly providers: OrganizationProviders | null;
+}
+
+export interface WorldGroup {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  /** The members and keys in it; some may be in no world. */
+  readonly holderIds: ReadonlySet<string>;
+  readonly rules: readonly WorldRule[];
 }
 
 export interface WorldMember {
@@ -49,26 +58,38 @@ export interface Installation {
 /** Everything that decides calls, as of one moment. Immutable; the maps are by id and in the order of the ids. */
 export interface World extends Installation {
   readonly organizations: ReadonlyMap<string, WorldOrganization>;
+  readonly groups: ReadonlyMap<string, WorldGroup>;
   readonly members: ReadonlyMap<string, WorldMember>;
   readonly keys: ReadonlyMap<string, WorldKey>;
 }
 
+/** The maps of a world whose entries have rules, by scope. */
+export const OWNERS = {
+  organization: 'organizations',
+  group: 'groups',
+  member: 'members',
+  key: 'keys',
+} as const satisfies Readonly<Record<Scope, keyof World>>;
+
+export type Owners = (typeof OWNERS)[Scope];
+
 /** One of the subjects of a call. */
 export interface WorldSubject extends PolicySubject {
-  /** The organization's name, the member's e-mail or the key's description. */
+  /** The name of the organization or group, the member's e-mail or the key's description. */
   readonly name: string;
   readonly rules: readonly WorldRule[];
 }
 
 /** The world as the database has it, of one organization or of all. @throws Error for a stored rule that is not valid */
 export function readWorld(db: Database, installation: Installation, organizationId?: string): World {
-  const { organizations, members, keys, rules } = readPolicySubjects(db, organizationId);
+  const { organizations, groups, members, keys, rules } = readPolicySubjects(db, organizationId);
   const bySubject = Map.groupBy(rules, ({ subjectId }) => subjectId);
   const withRules = <T extends { readonly id: string }>(subjects: readonly T[]) =>
     new Map(subjects.map((each) => [each.id, { ...each, rules: (bySubject.get(each.id) ?? []).map(worldRule) }]));
   return {
     ...installation,
     organizations: withRules(organizations),
+    groups: withRules(groups),
     members: withRules(members),
     keys: withRules(keys),
   };
@@ -92,17 +113,41 @@ export function worldOf(world: World, organizationIds: ReadonlySet<string>): Wor
   return {
     ...world,
     organizations: new Map([...world.organizations].filter(([id]) => organizationIds.has(id))),
+    groups: keep(world.groups),
     members: keep(world.members),
     keys: keep(world.keys),
   };
 }
 
-/** Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own. */
-export function memberSubjects(world: World, member: WorldMember): WorldSubject[] {
+/** The rule of a group says which one it is of: a call may have several. */
+export const groupNameOf = ({ scope, name }: Pick<WorldSubject, 'scope' | 'name'>): { readonly groupName?: string } =>
+  scope === 'group' ? { groupName: name } : {};
+
+export const organizationSubject = ({ id, name, rules }: WorldOrganization): WorldSubject => ({
+  scope: 'organization',
+  id,
+  name,
+  rules,
+});
+
+/** The groups that one of these is in, as a call meets them. */
+export const groupsOf = ({ groups }: Pick<World, 'groups'>, ...holderIds: readonly string[]): WorldGroup[] =>
+  [...groups.values()]
+    .filter((group) => holderIds.some((id) => group.holderIds.has(id)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+
+/**
+ * Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own.
+ * @param keyId a key of theirs whose own groups count too
+ */
+export function memberSubjects(world: World, member: WorldMember, keyId = member.id): WorldSubject[] {
   const organization = world.organizations.get(member.organizationId);
   if (organization === undefined) throw new Error(`The organization of the member ${member.id} is missing.`);
   return [
-    { scope: 'organization', id: organization.id, name: organization.name, rules: organization.rules },
+    organizationSubject(organization),
+    ...groupsOf(world, member.id, keyId).map(
+      ({ id, name, rules }): WorldSubject => ({ scope: 'group', id, name, rules }),
+    ),
     { scope: 'member', id: member.id, name: member.email, rules: member.rules },
   ];
 }
@@ -111,5 +156,8 @@ export function memberSubjects(world: World, member: WorldMember): WorldSubject[
 export function keySubjects(world: World, key: WorldKey): WorldSubject[] {
   const member = world.members.get(key.memberId);
   if (member === undefined) throw new Error(`The owner of the key ${key.id} is missing.`);
-  return [...memberSubjects(world, member), { scope: 'key', id: key.id, name: key.description, rules: key.rules }];
+  return [
+    ...memberSubjects(world, member, key.id),
+    { scope: 'key', id: key.id, name: key.description, rules: key.rules },
+  ];
 }

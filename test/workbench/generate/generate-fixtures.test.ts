@@ -31,11 +31,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Rules {
   readonly organization?: readonly PolicyRule[];
+  readonly group?: readonly PolicyRule[];
   readonly member?: readonly PolicyRule[];
   readonly key?: readonly PolicyRule[];
 }
 
-function worldOf({ organization = [], member = [], key = [] }: Rules): World {
+function worldOf({ organization = [], group = [], member = [], key = [] }: Rules): World {
   const described = (rules: readonly PolicyRule[]): WorldRule[] =>
     rules.map((rule) => ({ ...rule, description: null }));
   const organizationId = 'org_1';
@@ -44,6 +45,9 @@ function worldOf({ organization = [], member = [], key = [] }: Rules): World {
     servedProviders: new Set(['sandbox']),
     organizations: new Map([
       ['org_1', { id: 'org_1', name: 'Acme', ruleRevision: 0, rules: described(organization), providers: null }],
+    ]),
+    groups: new Map([
+      ['grp_1', { id: 'grp_1', organizationId, name: 'team', holderIds: new Set(['mem_1']), rules: described(group) }],
     ]),
     members: new Map([['mem_1', { id: 'mem_1', organizationId, email: 'dev@example.com', rules: described(member) }]]),
     keys: new Map([

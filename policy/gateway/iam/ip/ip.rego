@@ -1,7 +1,7 @@
 # METADATA
 # title: IP rules
 # description: >-
-#   `allow_ip_cidrs` and `deny_ip_cidrs`, judged once for each scope. An unknown address violates every IP rule. Ranges
+#   `allow_ip_cidrs` and `deny_ip_cidrs`, judged once for each subject. An unknown address violates every IP rule. Ranges
 #   and the address arrive in canonical form; a range that cannot be compared counts as matched for a deny rule, and as
 #   not matched for an allow rule.
 # schemas:
@@ -20,14 +20,14 @@ _denied := [{"mode": applied.mode, "violation": found} |
 	rules := applied.rules.deny_ip_cidrs
 	matches := _denying(rules, input.client_ip)
 	matches != set()
-	found := violation.denied(applied.scope, "ip_cidrs", matches)
+	found := violation.denied(applied, "ip_cidrs", matches)
 ]
 
 _not_allowed := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.allow_ip_cidrs
 	not _allowed(rules, input.client_ip)
-	found := violation.not_allowed(applied.scope, "ip_cidrs", rules.rules, [_shown(input.client_ip)])
+	found := violation.not_allowed(applied, "ip_cidrs", rules.rules, [_shown(input.client_ip)])
 ]
 
 # METADATA

@@ -21,7 +21,7 @@ _denied := [{"mode": applied.mode, "violation": found} |
 	rules := applied.rules.deny_models
 	some candidate in input.candidates
 	_listed(rules, candidate.names)
-	denied := violation.denied(applied.scope, "models", _matches(rules, candidate.names))
+	denied := violation.denied(applied, "models", _matches(rules, candidate.names))
 	found := violation.of(candidate.id, denied)
 ]
 
@@ -31,7 +31,7 @@ _not_allowed := [{"mode": applied.mode, "violation": found} |
 	rules := applied.rules.allow_models
 	some candidate in input.candidates
 	not _listed(rules, candidate.names)
-	found := violation.of(candidate.id, violation.not_allowed(applied.scope, "models", rules.rules, candidate.names))
+	found := violation.of(candidate.id, violation.not_allowed(applied, "models", rules.rules, candidate.names))
 ]
 
 # METADATA

@@ -22,7 +22,7 @@ _denied := [{"mode": applied.mode, "violation": found} |
 	some offer in _offers
 	matches := {[tripped, rule] | some rule, condition in rules.conditions; some tripped in _tripped(condition, offer)}
 	matches != set()
-	found := violation.of(offer.candidate, violation.denied(applied.scope, "pricing", matches))
+	found := violation.of(offer.candidate, violation.denied(applied, "pricing", matches))
 ]
 
 _not_allowed := [{"mode": applied.mode, "violation": found} |
@@ -31,7 +31,7 @@ _not_allowed := [{"mode": applied.mode, "violation": found} |
 	rules := applied.rules.allow_pricing
 	some offer in _offers
 	not _allowed(rules, offer)
-	found := violation.of(offer.candidate, violation.not_allowed(applied.scope, "pricing", rules.rules, _offered(offer)))
+	found := violation.of(offer.candidate, violation.not_allowed(applied, "pricing", rules.rules, _offered(offer)))
 ]
 
 # METADATA

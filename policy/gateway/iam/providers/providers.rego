@@ -21,7 +21,7 @@ _denied := [{"mode": applied.mode, "violation": found} |
 	some candidate in input.candidates
 	entries.listed(rules.exact, candidate.provider_names)
 	matches := entries.matches(rules.exact, candidate.provider_names)
-	found := violation.of(candidate.id, violation.denied(applied.scope, "providers", matches))
+	found := violation.of(candidate.id, violation.denied(applied, "providers", matches))
 ]
 
 _not_allowed := [{"mode": applied.mode, "violation": found} |
@@ -29,7 +29,7 @@ _not_allowed := [{"mode": applied.mode, "violation": found} |
 	rules := applied.rules.allow_providers
 	some candidate in input.candidates
 	not entries.listed(rules.exact, candidate.provider_names)
-	refused := violation.not_allowed(applied.scope, "providers", rules.rules, candidate.provider_names)
+	refused := violation.not_allowed(applied, "providers", rules.rules, candidate.provider_names)
 	found := violation.of(candidate.id, refused)
 ]
 

@@ -10,7 +10,7 @@ package gateway.lib.scopes
 # description: >-
 #   One for each subject of the call. A subject that the data document lacks has none, so that fewer rule sets than
 #   subjects means that the call cannot be judged.
-enforced := [{"mode": "enforce", "scope": subject.scope, "rules": rules} |
+enforced := [{"mode": "enforce", "scope": subject.scope, "id": subject.id, "rules": rules} |
 	some subject in input.subjects
 	rules := data.subjects[subject.id].enforce
 ]
@@ -18,7 +18,7 @@ enforced := [{"mode": "enforce", "scope": subject.scope, "rules": rules} |
 # METADATA
 # title: Shadow rule sets
 # description: Those of both modes, enforced together. A subject without report rules has the same rules in the shadow.
-shadow := [{"mode": "shadow", "scope": subject.scope, "rules": rules} |
+shadow := [{"mode": "shadow", "scope": subject.scope, "id": subject.id, "rules": rules} |
 	some subject in input.subjects
 	rules := object.get(data.subjects[subject.id], "shadow", data.subjects[subject.id].enforce)
 ]

@@ -10,9 +10,17 @@ key_rules := {"enforce": {}, "shadow": {"deny_models": "k"}, "report_rules": {"r
 
 test_each_subject_has_its_enforced_rules_in_order if {
 	scopes.enforced == [
-		{"mode": "enforce", "scope": "member", "rules": {"deny_models": "m"}},
-		{"mode": "enforce", "scope": "key", "rules": {}},
+		{"mode": "enforce", "scope": "member", "id": "mem_1", "rules": {"deny_models": "m"}},
+		{"mode": "enforce", "scope": "key", "id": "key_1", "rules": {}},
 	] with input as call with data.subjects as {"mem_1": member_rules, "key_1": key_rules}
+}
+
+test_each_group_is_a_rule_set_of_its_own if {
+	two := {"subjects": [{"scope": "group", "id": "grp_1"}, {"scope": "group", "id": "grp_2"}]}
+	[[applied.scope, applied.id, applied.rules] | some applied in scopes.enforced] == [
+		["group", "grp_1", {"deny_models": "m"}],
+		["group", "grp_2", {}],
+	] with input as two with data.subjects as {"grp_1": member_rules, "grp_2": key_rules}
 }
 
 test_an_absent_subject_has_none if {

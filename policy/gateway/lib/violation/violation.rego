@@ -1,33 +1,36 @@
 # METADATA
 # title: Violations
 # description: >-
-#   The one form of every violation: stable codes and ids, no prose. A match is a pair of the entry that matched and the
-#   rule that lists it.
+#   The one form of every violation: stable codes and ids, no prose. It is of one subject's rule set (`applied`). A match is
+#   a pair of the entry that matched and the rule that lists it.
 package gateway.lib.violation
 
 # METADATA
 # title: Denied
 # description: Deny rules matched.
-denied(scope, kind, matches) := {
-	"scope": scope,
+denied(applied, kind, matches) := object.union(_whose(applied), {
 	"kind": kind,
 	"effect": "deny",
 	"ruleIds": sort({rule | some [_, rule] in matches}),
 	"values": sort({entry | some [entry, _] in matches}),
-}
+})
 
 # METADATA
 # title: Not allowed
 # description: >-
 #   The scope has allow rules of this kind, and none of them matches what was offered. The rules come sorted from the data
 #   document.
-not_allowed(scope, kind, rules, offered) := {
-	"scope": scope,
+not_allowed(applied, kind, rules, offered) := object.union(_whose(applied), {
 	"kind": kind,
 	"effect": "allow",
 	"ruleIds": rules,
 	"values": sort({value | some value in offered}),
-}
+})
+
+# A call has one organization, one member and one key, but may have several groups.
+_whose(applied) := {"scope": applied.scope} if applied.scope != "group"
+
+_whose(applied) := {"scope": applied.scope, "group": applied.id} if applied.scope == "group"
 
 # METADATA
 # title: Of a candidate

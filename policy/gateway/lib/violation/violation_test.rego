@@ -3,7 +3,7 @@ package gateway.lib.violation_test
 import data.gateway.lib.violation
 
 test_denied_lists_matching_rules_and_entries_once_and_sorted if {
-	violation.denied("key", "models", {["b", "rule_2"], ["a", "rule_2"], ["a", "rule_1"]}) == {
+	violation.denied({"scope": "key", "id": "key_1"}, "models", {["b", "rule_2"], ["a", "rule_2"], ["a", "rule_1"]}) == {
 		"scope": "key",
 		"kind": "models",
 		"effect": "deny",
@@ -13,12 +13,23 @@ test_denied_lists_matching_rules_and_entries_once_and_sorted if {
 }
 
 test_not_allowed_lists_all_rules_and_what_was_offered if {
-	violation.not_allowed("member", "providers", ["rule_1", "rule_2"], ["custom:acme", "custom"]) == {
+	violation.not_allowed({"scope": "member", "id": "mem_1"}, "providers", ["rule_1", "rule_2"], ["custom:acme", "custom"]) == {
 		"scope": "member",
 		"kind": "providers",
 		"effect": "allow",
 		"ruleIds": ["rule_1", "rule_2"],
 		"values": ["custom", "custom:acme"],
+	}
+}
+
+test_of_a_group_names_it if {
+	violation.denied({"scope": "group", "id": "grp_1"}, "models", {["a", "rule_1"]}) == {
+		"scope": "group",
+		"group": "grp_1",
+		"kind": "models",
+		"effect": "deny",
+		"ruleIds": ["rule_1"],
+		"values": ["a"],
 	}
 }
 

@@ -18,10 +18,11 @@ import type { AppContext, AppMiddleware } from '../../state.ts';
 import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
-/** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail) and the organization. */
+/** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
 export function ruleHandlers(deps: MasterDeps) {
   const ofKey = rulesOf(deps, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
   const ofMember = rulesOf(deps, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
+  const ofGroup = rulesOf(deps, (ctx) => ({ kind: 'group', group: pathParameter(ctx, 'id') }));
   const ofOrganization = rulesOf(deps, () => ({ kind: 'organization' }));
   return {
     listKeyRules: ofKey.list,
@@ -34,6 +35,11 @@ export function ruleHandlers(deps: MasterDeps) {
     getMemberRule: ofMember.get,
     changeMemberRule: ofMember.change,
     deleteMemberRule: ofMember.delete,
+    listGroupRules: ofGroup.list,
+    createGroupRule: ofGroup.create,
+    getGroupRule: ofGroup.get,
+    changeGroupRule: ofGroup.change,
+    deleteGroupRule: ofGroup.delete,
     listOrganizationRules: ofOrganization.list,
     createOrganizationRule: ofOrganization.create,
     getOrganizationRule: ofOrganization.get,
@@ -79,8 +85,8 @@ function rulesOf({ store, catalog, trustedProxies, analyst }: MasterDeps, ownerO
   } satisfies Record<string, AppMiddleware>;
 }
 
-/** The answer of the analyst, which comes as bytes. */
-function wideningIn({ json }: Analysis): RuleWidening {
+/** The answer of the analyst about a widening, which comes as bytes. */
+export function wideningIn({ json }: Analysis): RuleWidening {
   const widening: unknown = JSON.parse(new TextDecoder().decode(json));
   if (!validateRuleWidening(widening)) throw new Error('The analyst answered with something else.');
   return widening;

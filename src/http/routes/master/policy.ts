@@ -44,8 +44,8 @@ export function policyHandlers(deps: MasterDeps) {
 const shown = (ctx: AppContext) => ({ withoutCredential: flag(ctx, 'withoutCredential') });
 
 /** A draft that is not a new rule of the key that is asked about: developers have no business with it. */
-const concernsOthers = ({ id, key, member, organization }: DraftRule): boolean =>
-  [id, key, member, organization].some((owner) => owner !== undefined);
+const concernsOthers = ({ id, key, member, group, organization }: DraftRule): boolean =>
+  [id, key, member, group, organization].some((owner) => owner !== undefined);
 
 function send(ctx: AppContext, { json, policyRevision }: Analysis): void {
   ctx.set('cache-control', 'no-store');

@@ -1,0 +1,244 @@
+import { checkShape } from '../../domain/check-shape.ts';
+import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { newId } from '../../domain/id.ts';
+import { formatTime } from '../../domain/time.ts';
+import type {
+  GroupAnswer,
+  GroupChangeAnswer,
+  GroupDeletion,
+  GroupList,
+  GroupPatch,
+  GroupRecord,
+  GroupSummary,
+} from '../../generated/types.ts';
+import { validateGroupCreate, validateGroupPatch } from '../../generated/validators.js';
+import type { Database } from '../../store/db/database.ts';
+import type { PageRequest } from '../../store/db/page.ts';
+import { listRules } from '../../store/rules/rules.ts';
+import * as store from '../../store/tenants/groups.ts';
+import { getOrganization } from '../../store/tenants/tenants.ts';
+import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit-trail.ts';
+import { type ChangePlan, type JudgedChange, judgedWidening } from './judged-change.ts';
+import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
+
+const MAX_GROUPS = 200;
+/** Members and keys in one group. */
+const MAX_HOLDERS = 500;
+/** That a member or a key is in: with both, a call has at most 43 subjects (schemas/policy/input.json). */
+const MAX_GROUPS_OF_HOLDER = 20;
+
+const EXPLANATIONS = [
+  { at: /^\/name$/, must: 'must be 1 to 64 letters, digits and . _ -, and begin with a letter or digit' },
+];
+
+/** A change of who is in a group. */
+export interface GroupPlan extends ChangePlan {
+  readonly groupId: string;
+  /** The members and keys that would be in it. */
+  readonly holderIds: readonly string[];
+}
+
+/** Makes a group without anyone in it. Shape, a name that is taken and a group too many 400, developers 403. @param now epoch ms */
+export function createGroup(db: Database, actor: Actor, body: unknown, now: number): GroupAnswer {
+  const { name, description = null } = checkShape(validateGroupCreate, body, EXPLANATIONS);
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    checkManagesOrganization(actor);
+    checkNameIsFree(db, organizationId, name);
+    if (store.countGroups(db, organizationId) >= MAX_GROUPS) {
+      throw invalidRequest(`An organization has at most ${MAX_GROUPS} groups.`);
+    }
+    const row = store.insertGroup(db, { id: newId('grp'), organizationId, name, description }, now);
+    recordChange(db, actor, 'group', 'create', { before: null, after: summary(row) }, now);
+    return { group: view(db, row) };
+  });
+}
+
+/** A page of the organization's groups, newest first; 403 for developers. */
+export function listGroups(db: Database, actor: Actor, page: PageRequest): GroupList {
+  checkManagesOrganization(actor);
+  const { items, nextCursor } = store.listGroups(db, actor.organizationId, page);
+  return { groups: items.map(summary), nextCursor };
+}
+
+/** One group with all who are in it; 404 when there is none, 403 for developers. */
+export function getGroup(db: Database, actor: Actor, id: string): GroupAnswer {
+  checkManagesOrganization(actor);
+  return { group: view(db, store.getGroup(db, actor.organizationId, id)) };
+}
+
+/** The first steps of a change, which write nothing. @throws ApiError as `changeGroup` */
+export function readGroupPlan(db: Database, actor: Actor, id: string, body: unknown): GroupPlan {
+  const { patch, added, removed } = prepareChange(db, actor, id, body);
+  const stay = holderIdsOf(db, actor, id).filter((holder) => !removed.some((each) => each.id === holder));
+  return planOf(db, actor, id, [...stay, ...added.map((each) => each.id)], patch.failOnNewAccess);
+}
+
+/** The same of a deletion: nobody is in a group that is gone. */
+export function readGroupDeletion(db: Database, actor: Actor, id: string, failOnNewAccess: boolean): GroupPlan {
+  prepareDeletion(db, actor, id);
+  return planOf(db, actor, id, [], failOnNewAccess);
+}
+
+/**
+ * Changes the name or description of a group, or who is in it, from the next call on. Shape 400, then group, members and keys (404, 403),
+ * bounds (400), then new access (409).
+ * @param body as `GroupPatch`, unchecked. @param now epoch ms @param judged what is known of the change; absent: nothing
+ * @throws StaleRules when it was judged for other rules
+ */
+export function changeGroup(
+  db: Database,
+  actor: Actor,
+  id: string,
+  body: unknown,
+  now: number,
+  judged?: JudgedChange,
+): GroupChangeAnswer {
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    const { patch, labels, present, added, removed } = prepareChange(db, actor, id, body);
+    const widens = judgedWidening(judged, getOrganization(db, organizationId).ruleRevision, patch.failOnNewAccess);
+    const before = summary(present);
+    const row = Object.keys(labels).length === 0 ? present : store.updateGroup(db, organizationId, id, labels, now);
+    if (added.length + removed.length > 0) {
+      store.changeGroupHolders(db, organizationId, id, { added: idsOf(added), removed: idsOf(removed) });
+    }
+    const change = { before: { ...before, removed }, after: { ...summary(row), added } };
+    recordChange(db, actor, 'group', 'update', change, now);
+    return { group: view(db, row), widens };
+  });
+}
+
+/**
+ * Deletes a group: its rules bind nobody any more. No such group 404, developers, and admins where an owner is in it, 403, then new
+ * access (409). @param now epoch ms @param judged what is known of the change; absent: nothing
+ * @throws StaleRules when it was judged for other rules
+ */
+export function deleteGroup(
+  db: Database,
+  actor: Actor,
+  id: string,
+  failOnNewAccess: boolean,
+  now: number,
+  judged?: JudgedChange,
+): GroupDeletion {
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    const before = view(db, prepareDeletion(db, actor, id));
+    const widens = judgedWidening(judged, getOrganization(db, organizationId).ruleRevision, failOnNewAccess);
+    store.deleteGroup(db, organizationId, id, now);
+    recordChange(db, actor, 'group', 'delete', { before, after: null }, now);
+    return { id, deleted: true, widens };
+  });
+}
+
+function planOf(
+  db: Database,
+  actor: Actor,
+  groupId: string,
+  holderIds: readonly string[],
+  failOnNewAccess = false,
+): GroupPlan {
+  const { organizationId } = actor;
+  const isEnforcing = listRules(db, organizationId, groupId).some(
+    ({ status, mode }) => status === 'active' && mode === 'enforce',
+  );
+  const leaves = holderIdsOf(db, actor, groupId).some((id) => !holderIds.includes(id));
+  const { ruleRevision } = getOrganization(db, organizationId);
+  // Whoever joins a group can only lose by its rules.
+  return { groupId, holderIds, ruleRevision, matters: isEnforcing && leaves, failOnNewAccess };
+}
+
+const holderIdsOf = (db: Database, { organizationId }: Actor, groupId: string): string[] => [
+  ...idsOf(store.listGroupMembers(db, organizationId, groupId)),
+  ...idsOf(store.listGroupKeys(db, organizationId, groupId)),
+];
+
+/** A member or a key that joins or leaves, as the audit log shows it. */
+interface Moved {
+  readonly id: string;
+  readonly name: string;
+}
+
+const idsOf = (all: readonly { readonly id: string }[]): string[] => all.map(({ id }) => id);
+
+function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
+  const patch = checkShape(validateGroupPatch, body, EXPLANATIONS);
+  const { failOnNewAccess: _, ...fields } = patch;
+  if (Object.keys(fields).length === 0) {
+    throw invalidRequest('The request body must hold at least one field of the group.');
+  }
+  const { organizationId } = actor;
+  checkManagesOrganization(actor);
+  const present = store.getGroup(db, organizationId, id);
+  if (patch.name !== undefined && patch.name !== present.name) checkNameIsFree(db, organizationId, patch.name);
+  const there = new Set(holderIdsOf(db, actor, id));
+  const added = moved(db, actor, patch, 'add').filter((each) => !there.has(each.id));
+  const removed = moved(db, actor, patch, 'remove').filter((each) => there.has(each.id));
+  checkBounds(db, actor, there.size + added.length - removed.length, added);
+  const { name, description } = patch;
+  const labels = { ...(name === undefined ? {} : { name }), ...(description === undefined ? {} : { description }) };
+  return { patch, labels, present, added, removed };
+}
+
+function moved(db: Database, actor: Actor, patch: GroupPatch, how: 'add' | 'remove'): Moved[] {
+  const meant = (field: keyof GroupPatch, references: readonly string[] = [], toOwner: (text: string) => RuleOwner) =>
+    references.map((text, index) => movable(db, actor, toOwner(text), `/${field}/${index}`));
+  const all = [
+    ...meant(`${how}Members`, patch[`${how}Members`], (member) => ({ kind: 'member', member })),
+    ...meant(`${how}Keys`, patch[`${how}Keys`], (key) => ({ kind: 'key', key })),
+  ];
+  // A member may be named twice: by id and by e-mail.
+  return [...new Map(all.map((each) => [each.id, each])).values()];
+}
+
+/** Who may be given rules may be put into a group, by whoever may give them. */
+function movable(db: Database, actor: Actor, owner: RuleOwner, pointer: string): Moved {
+  try {
+    const subject = getRuleSubject(db, actor, owner);
+    checkRulesChangeable(actor, subject);
+    return { id: subject.id, name: subject.name };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ApiError(error.status, error.code, `${pointer}: ${error.message}`, { param: pointer });
+  }
+}
+
+function checkBounds(db: Database, { organizationId }: Actor, count: number, added: readonly Moved[]): void {
+  if (count > MAX_HOLDERS) {
+    throw invalidRequest(`A group has at most ${MAX_HOLDERS} members and keys; this would make ${count}.`);
+  }
+  const full = added.find((each) => store.countGroupsOf(db, organizationId, each.id) >= MAX_GROUPS_OF_HOLDER);
+  if (full === undefined) return;
+  throw invalidRequest(`${full.name || full.id} is in ${MAX_GROUPS_OF_HOLDER} groups already, which is the most.`);
+}
+
+function checkNameIsFree(db: Database, organizationId: string, name: string): void {
+  if (store.findGroupByName(db, organizationId, name) === undefined) return;
+  throw invalidRequest(`There is a group "${name}" already.`, '/name');
+}
+
+/** Admins take no owner out of a group. */
+function prepareDeletion(db: Database, actor: Actor, id: string): store.GroupRow {
+  checkManagesOrganization(actor);
+  const group = store.getGroup(db, actor.organizationId, id);
+  for (const member of store.listGroupMembers(db, actor.organizationId, id)) {
+    checkRulesChangeable(actor, { scope: 'member', id: member.id, name: member.email, role: member.role });
+  }
+  return group;
+}
+
+const summary = ({ id, createdAt, updatedAt, name, description }: store.GroupRow): GroupSummary => ({
+  id,
+  createdAt: formatTime(createdAt),
+  updatedAt: formatTime(updatedAt),
+  name,
+  description,
+});
+
+const view = (db: Database, row: store.GroupRow): GroupRecord => ({
+  ...summary(row),
+  members: store.listGroupMembers(db, row.organizationId, row.id).map(({ id, email }) => ({ id, email })),
+  keys: store.listGroupKeys(db, row.organizationId, row.id).map(({ id, description }) => ({ id, description })),
+});

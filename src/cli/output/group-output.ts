@@ -1,0 +1,55 @@
+import { withName } from '../../domain/id.ts';
+import type { GroupAnswer, GroupChangeAnswer, GroupDeletion, GroupSummary } from '../../generated/types.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { showWidening } from './rule-output.ts';
+
+interface Format {
+  readonly json?: true;
+}
+
+export function showGroups(groups: readonly GroupSummary[], { json }: Format): void {
+  if (json) {
+    printJson({ groups, nextCursor: null });
+    return;
+  }
+  const rows = groups.map(({ id, name, description, createdAt }): Cell[] => [
+    { text: id },
+    { text: name },
+    { text: description ?? '-' },
+    { text: createdAt },
+  ]);
+  printTable(['ID', 'NAME', 'DESCRIPTION', 'CREATED'], rows, 'There are no groups.');
+}
+
+/** A group and who is in it. */
+export function showGroup(answer: GroupAnswer | GroupChangeAnswer, { json }: Format): void {
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  const { id, name, description, members, keys } = answer.group;
+  print(`${withName(id, name)}${description === null ? '' : `: ${description}`}`);
+  print('');
+  const rows: Cell[][] = [
+    ...members.map((member) => [{ text: 'member' }, { text: member.id }, { text: member.email }]),
+    ...keys.map((key) => [{ text: 'key' }, { text: key.id }, { text: key.description || '-' }]),
+  ];
+  printTable(['IN IT', 'ID', 'NAME'], rows, 'Nobody is in it.');
+}
+
+/** A changed group, and what the rules newly permit. */
+export function showGroupChange(change: GroupChangeAnswer, format: Format): void {
+  showGroup(change, format);
+  if (format.json) return;
+  print('');
+  showWidening(change.widens);
+}
+
+export function showGroupDeletion(deletion: GroupDeletion, { json }: Format): void {
+  if (json) {
+    printJson(deletion);
+    return;
+  }
+  print(`Removed ${deletion.id}.`);
+  showWidening(deletion.widens);
+}
