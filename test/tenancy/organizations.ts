@@ -14,8 +14,12 @@ export const IDENTIFIER_KINDS = [
   'keyReference',
   'keyRule',
   'memberRule',
+  'groupRule',
   'organizationRule',
   'member',
+  'group',
+  /** Id or name, as draft rules name a group. */
+  'groupReference',
   'project',
   'invitation',
   'masterKey',
@@ -95,13 +99,22 @@ async function makeEverything(
       }),
     ),
   );
+  const groupName = `${mark}-group`;
+  const group = await make('groups', { name: groupName, description: `${mark} description` });
+  await server.request('PATCH', `/v1/master/groups/${group}`, {
+    token,
+    body: { addMembers: [member], addKeys: [key] },
+  });
   const customProvider = await make('custom-providers', { name: mark, baseUrl: `https://${mark}.example/v1` });
   return {
     key: [key],
     keyReference: [key, described],
     keyRule: [await make(`keys/${key}/iam`, rule)],
     memberRule: [await make(`members/${member}/iam`, rule)],
+    groupRule: [await make(`groups/${group}/iam`, rule)],
     organizationRule: [await make('organization/iam', rule)],
+    group: [group],
+    groupReference: [group, groupName],
     member: [member, email],
     project: [project],
     invitation: [await make('invitations', { email: `${mark}@example.com`, role: 'developer' })],
@@ -132,7 +145,10 @@ const absentFor = (identifiers: Identifiers): Identifiers => {
     keyReference: forms('keyReference'),
     keyRule: forms('keyRule'),
     memberRule: forms('memberRule'),
+    groupRule: forms('groupRule'),
     organizationRule: forms('organizationRule'),
+    group: forms('group'),
+    groupReference: forms('groupReference'),
     member: forms('member'),
     project: forms('project'),
     invitation: forms('invitation'),

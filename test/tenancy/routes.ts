@@ -34,7 +34,9 @@ const KIND_BY_SEGMENT: Readonly<Record<string, IdentifierKind>> = {
   'master/keys': 'key',
   'keys/:id/iam': 'keyRule',
   'members/:member/iam': 'memberRule',
+  'groups/:id/iam': 'groupRule',
   'organization/iam': 'organizationRule',
+  'master/groups': 'group',
   'master/members': 'member',
   'master/projects': 'project',
   'master/invitations': 'invitation',
@@ -83,6 +85,10 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
   'PATCH /v1/master/keys/:id/iam/:ruleId': () => ({ description: 'Changed' }),
   'POST /v1/master/members/:member/iam': () => MODEL_RULE,
   'PATCH /v1/master/members/:member/iam/:ruleId': () => ({ description: 'Changed' }),
+  'POST /v1/master/groups': () => ({ name: 'another-group' }),
+  'PATCH /v1/master/groups/:id': (choose) => ({ addMembers: [choose('member')], addKeys: [choose('key')] }),
+  'POST /v1/master/groups/:id/iam': () => MODEL_RULE,
+  'PATCH /v1/master/groups/:id/iam/:ruleId': () => ({ description: 'Changed' }),
   'POST /v1/master/organization/iam': () => MODEL_RULE,
   'PATCH /v1/master/organization/iam/:ruleId': () => ({ description: 'Changed' }),
   'PATCH /v1/master/members/:member/budget': () => ({ usageLimit: '5' }),
@@ -113,6 +119,7 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
     rules: [
       { ...MODEL_RULE, key: choose('keyReference') },
       { ...MODEL_RULE, member: choose('member') },
+      { ...MODEL_RULE, group: choose('groupReference') },
       { id: choose('keyRule'), remove: true },
       { id: choose('memberRule'), description: 'Changed' },
     ],
@@ -122,6 +129,7 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
     rules: [
       { ...MODEL_RULE, key: choose('keyReference') },
       { ...MODEL_RULE, member: choose('member') },
+      { ...MODEL_RULE, group: choose('groupReference') },
       { id: choose('keyRule'), remove: true },
       { id: choose('organizationRule'), description: 'Changed' },
     ],
@@ -141,6 +149,7 @@ export function bodyOf(route: Route): ((choose: Choose) => object) | undefined {
 /** What the query parameters of each list identify; those that identify nothing (`limit`, `cursor`, ...) are left out. */
 const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>> = {
   'GET /v1/master/keys': { projectId: 'project' },
+  'GET /v1/master/groups': {},
   'GET /v1/master/organization': {},
   'GET /v1/master/organization/iam': {},
   'GET /v1/master/organization/budget': {},

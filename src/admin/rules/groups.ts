@@ -146,7 +146,7 @@ function planOf(
   );
   const leaves = holderIdsOf(db, actor, groupId).some((id) => !holderIds.includes(id));
   const { ruleRevision } = getOrganization(db, organizationId);
-  // Whoever joins a group can only lose by its rules.
+  // Joining a group gives nobody more than they had.
   return { groupId, holderIds, ruleRevision, matters: isEnforcing && leaves, failOnNewAccess };
 }
 
@@ -193,7 +193,7 @@ function moved(db: Database, actor: Actor, patch: GroupPatch, how: 'add' | 'remo
   return [...new Map(all.map((each) => [each.id, each])).values()];
 }
 
-/** Who may be given rules may be put into a group, by whoever may give them. */
+/** The actor may move only those to whom they may give rules. */
 function movable(db: Database, actor: Actor, owner: RuleOwner, pointer: string): Moved {
   try {
     const subject = getRuleSubject(db, actor, owner);

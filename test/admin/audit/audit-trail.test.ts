@@ -23,6 +23,7 @@ import {
   deleteCustomProvider,
 } from '../../../src/admin/providers/custom-providers.ts';
 import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/providers/provider-keys.ts';
+import { changeGroup, createGroup, deleteGroup } from '../../../src/admin/rules/groups.ts';
 import { changeRule, createRule, deleteRule } from '../../../src/admin/rules/iam-rules.ts';
 import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
@@ -203,6 +204,17 @@ const WRITES: Readonly<Record<string, Write>> = {
     actions: ['organization.update'],
   },
   createProject: { write: (db) => createProject(db, owner, { name: 'Second' }, now), actions: ['project.create'] },
+  createGroup: { write: (db) => createGroup(db, owner, { name: 'team' }, now), actions: ['group.create'] },
+  changeGroup: {
+    given: (db) => createGroup(db, owner, { name: 'team' }, now).group.id,
+    write: (db, id) => changeGroup(db, owner, id, { addMembers: [ID.developer] }, now),
+    actions: ['group.update'],
+  },
+  deleteGroup: {
+    given: (db) => createGroup(db, owner, { name: 'team' }, now).group.id,
+    write: (db, id) => deleteGroup(db, owner, id, false, now),
+    actions: ['group.delete'],
+  },
   changeBudget: {
     write: (db) => changeBudget(db, owner, { kind: 'project', project: ID.project }, { usageLimit: '5' }, now),
     actions: ['budget.update'],

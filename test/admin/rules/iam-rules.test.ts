@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Actor } from '../../../src/admin/audit/actor.ts';
+import { createGroup } from '../../../src/admin/rules/groups.ts';
 import {
   changeRule,
   createRule,
@@ -54,14 +55,18 @@ describe('a written rule', () => {
   });
 
   it('is shown with its owner, of any kind', () => {
-    const rules = [keyOf(ID.ownerKey), memberOf('Developer@example.com'), ORGANIZATION].map(
+    const { group } = createGroup(db, owner, { name: 'contractors' }, startMs);
+    const ofGroup: RuleOwner = { kind: 'group', group: group.id };
+    const rules = [keyOf(ID.ownerKey), memberOf('Developer@example.com'), ofGroup, ORGANIZATION].map(
       (to) => add(owner, to).rule,
     );
     const shown = { createdAt: START, updatedAt: START, ...denySandbox, status: 'active', mode: 'enforce' };
-    const nobody = { id: 'rule_new', description: null, apiKeyId: null, memberId: null, organizationId: null };
+    const owners = { apiKeyId: null, memberId: null, groupId: null, organizationId: null };
+    const nobody = { id: 'rule_new', description: null, ...owners };
     expect(masked(rules)).toEqual([
       { ...shown, ...nobody, apiKeyId: ID.ownerKey, ownerName: "The owner's" },
       { ...shown, ...nobody, memberId: ID.developer, ownerName: 'developer@example.com' },
+      { ...shown, ...nobody, groupId: group.id, ownerName: 'contractors' },
       { ...shown, ...nobody, organizationId: ID.organization, ownerName: 'Example' },
     ]);
   });

@@ -12,7 +12,7 @@ const models = (count: number, suffix = ''): CanonicalRule =>
 
 const times = (count: number, rule: CanonicalRule): CanonicalRule[] => new Array<CanonicalRule>(count).fill(rule);
 
-const together = 'The rules of a key, a member or an organization may have at most';
+const together = 'The rules of a key, a member, a group or an organization may have at most';
 
 describe('the rules of one subject', () => {
   it('may be as many as the bounds say', () => {

@@ -26,6 +26,7 @@ describe('the credential of a secret', () => {
       projectId: tenant.projectId,
       memberId: tenant.memberId,
       memberRole: 'owner',
+      groupIds: [],
       plan: 'enterprise',
       ruleRevision: 0,
       cachingEnabled: true,

@@ -35,6 +35,7 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       description: 'Office',
       apiKeyId: null,
       memberId: null,
+      groupId: null,
       organizationId: null,
       ...shownOwner,
     };

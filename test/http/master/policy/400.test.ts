@@ -28,7 +28,12 @@ it.each([
   ],
   ['diff', {}, '/rules', '/rules is missing.'],
   ['diff', { rules: [] }, '/rules', '/rules must hold at least one entry.'],
-  ['diff', { rules: [rule] }, '/rules/0', '/rules/0 must name one of key, member and organization: whose rule it is.'],
+  [
+    'diff',
+    { rules: [rule] },
+    '/rules/0',
+    '/rules/0 must name one of key, member, group and organization: whose rule it is.',
+  ],
   [
     'diff',
     { rules: [{ ...rule, key: ID.foreignKey }] },
