@@ -139,7 +139,7 @@ export function seededDatabase(): Database {
 /** The answer with the ids and secrets that only this run has replaced, so that it can be compared whole. */
 export function masked(value: unknown): unknown {
   const text = JSON.stringify(value)
-    .replace(/"(key|mkey|rule|pkey|prov|model|proj|mem|inv|org|aud)_01[0-9a-f]{30}"/g, '"$1_new"')
+    .replace(/"(key|mkey|rule|pkey|prov|model|proj|mem|grp|inv|org|aud)_01[0-9a-f]{30}"/g, '"$1_new"')
     .replace(/"(pcl|pclm|pcli|sk)_[0-9A-Za-z]{46}"/g, '"$1_secret"')
     .replace(/"(pcl|pclm|pcli|sk)_[0-9A-Za-z]{4}…[0-9A-Za-z]{4}"/g, '"$1_abcd…wxyz"');
   return JSON.parse(text);

@@ -193,7 +193,7 @@ function moved(db: Database, actor: Actor, patch: GroupPatch, how: 'add' | 'remo
   return [...new Map(all.map((each) => [each.id, each])).values()];
 }
 
-/** The actor may move only those to whom they may give rules. */
+/** An actor may move those whose rules they may change. */
 function movable(db: Database, actor: Actor, owner: RuleOwner, pointer: string): Moved {
   try {
     const subject = getRuleSubject(db, actor, owner);

@@ -66,7 +66,7 @@ describe('a written rule', () => {
     expect(masked(rules)).toEqual([
       { ...shown, ...nobody, apiKeyId: ID.ownerKey, ownerName: "The owner's" },
       { ...shown, ...nobody, memberId: ID.developer, ownerName: 'developer@example.com' },
-      { ...shown, ...nobody, groupId: group.id, ownerName: 'contractors' },
+      { ...shown, ...nobody, groupId: 'grp_new', ownerName: 'contractors' },
       { ...shown, ...nobody, organizationId: ID.organization, ownerName: 'Example' },
     ]);
   });

@@ -1,6 +1,8 @@
 // The policy enforcement point: only `authorize` makes a Permitted, and it holds only what the policy permits at the time.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { changeGroup, createGroup } from '../../../src/admin/rules/groups.ts';
+import { createRule } from '../../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { createAuthenticate } from '../../../src/core/access/authenticate.ts';
 import type { Permitted } from '../../../src/core/access/authorize.ts';
@@ -102,6 +104,40 @@ describe('a Permitted', () => {
 
     expect(permitted.candidates.map(({ id }) => id)).toEqual(['sandbox/sandbox-free']);
     expect(decided).toEqual([[permitted.decision.id, `${pdp.bundleDigest.slice(0, 12)}.1`]]);
+  });
+
+  it('holds by the groups that the key is in when it is used', async () => {
+    const [free] = mappingsOf('sandbox-free');
+    if (free === undefined) throw new Error('the sandbox lacks a model');
+    const permitted = await authorize([free]);
+    const { organizationId } = gateway.firstRun;
+    const actor = { kind: 'cli', organizationId } as const;
+    const now = Date.now();
+    const { id } = createGroup(gateway.db, actor, { name: 'contractors' }, now).group;
+    const deny = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] } };
+    createRule(gateway.db, actor, { kind: 'group', group: id }, deny, { now, catalog, trustedProxies: [] });
+    await nextTurn();
+    await permitted.assertHolds(free);
+
+    changeGroup(gateway.db, actor, id, { addKeys: [gateway.keyId] }, now);
+    await nextTurn();
+    await expect(permitted.assertHolds(free)).rejects.toThrow('This is a group IAM rule (contractors) set by');
+
+    changeGroup(gateway.db, actor, id, { removeKeys: [gateway.keyId] }, now);
+    await nextTurn();
+    await permitted.assertHolds(free);
+  });
+
+  it('is judged by the document of its own groups, whatever was read for the key before', async () => {
+    const documents = createDocuments(store);
+    const actor = { kind: 'cli', organizationId: gateway.firstRun.organizationId } as const;
+    const { id } = createGroup(gateway.db, actor, { name: 'contractors' }, Date.now()).group;
+    changeGroup(gateway.db, actor, id, { addKeys: [gateway.keyId] }, Date.now());
+    await nextTurn();
+    const joined = await authenticated();
+    const asked = [joined, { ...principal, ruleRevision: joined.ruleRevision }, joined].map(documents);
+    const subjects = (await Promise.all(asked)).map(({ text }) => Object.keys(JSON.parse(text).subjects).length);
+    expect(subjects).toEqual([4, 3, 4]);
   });
 
   it('refuses to be used for a candidate that was not permitted, however it is narrowed', async () => {
