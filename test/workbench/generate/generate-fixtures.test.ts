@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import type { PolicyRule } from '../../../src/domain/iam-rule.ts';
+import { type PolicyRule, SCOPES } from '../../../src/domain/iam-rule.ts';
 import { systemClock } from '../../../src/domain/time.ts';
 import type { Fixture } from '../../../src/generated/types.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
@@ -83,7 +83,7 @@ describe('generated fixtures', () => {
       fc.assert(
         fc.property(subjects, (scopes) => {
           const rulesOf = (scope: string) => scopes.find((subject) => subject.scope === scope)?.rules ?? [];
-          const rules = { organization: rulesOf('organization'), member: rulesOf('member'), key: rulesOf('key') };
+          const rules = Object.fromEntries(SCOPES.map((scope) => [scope, rulesOf(scope)]));
           const fixtures = generated(worldOf(rules));
           if (fixtures.length === 0) return;
           const { faults, failed, requests } = run(fixtures);
@@ -99,11 +99,15 @@ describe('generated fixtures', () => {
   it('are one for each rule alone, and two for all that meet the same calls', () => {
     const rules = {
       organization: [ipRule('o1', 'allow', '10.0.0.0/8')],
+      group: [modelRule('g1', 'deny', 'sandbox-slow')],
       member: [providerRule('m1', 'deny', 'acme')],
       key: [modelRule('k1', 'allow', 'sandbox-*')],
     };
     expect(generated(worldOf(rules)).map(({ name }) => name)).toEqual([
       'o1 alone: allow_ip_cidrs of the organization',
+      'g1 alone: deny_models of the group',
+      'grp_1: all rules together, by model',
+      'grp_1: all rules together, by address',
       'm1 alone: deny_providers of the member',
       'mem_1: all rules together, by model',
       'mem_1: all rules together, by address',
