@@ -36,13 +36,13 @@ export interface AuditRecord {
   action: string;
   target: AuditTarget;
   /**
-   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was.
+   * The target as this API showed it before the change; null: there was none. Of a long list of a rule that was changed, its `count` and, as `removed`, what it lost: runs of `entries`, each with its place `at` in the list as it was. Of a group whose members or keys were changed, as `removed`, those who left it.
    */
   before: {
     [k: string]: unknown;
   } | null;
   /**
-   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order.
+   * The target as this API showed it after the change; null: there is none any more. Of a long list of a rule that was changed, its `count` and, as `added`, what it gained: runs of `entries`, each with its place `at` in the list as it is. The entries that neither names are in both, in one order. Of a group, as `added`, those who joined it.
    */
   after: {
     [k: string]: unknown;
@@ -2084,7 +2084,7 @@ export interface RuleCreate {
 }
 
 /**
- * The IAM rules of one key, member or organization.
+ * The IAM rules of one key, member, group or organization.
  */
 export interface RuleList {
   rules: IamRule[];

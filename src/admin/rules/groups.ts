@@ -104,7 +104,8 @@ export function changeGroup(
     if (added.length + removed.length > 0) {
       store.changeGroupHolders(db, organizationId, id, { added: idsOf(added), removed: idsOf(removed) });
     }
-    const change = { before: { ...before, removed }, after: { ...summary(row), added } };
+    const [left, joined] = [removed.length > 0 ? { removed } : {}, added.length > 0 ? { added } : {}];
+    const change = { before: { ...before, ...left }, after: { ...summary(row), ...joined } };
     recordChange(db, actor, 'group', 'update', change, now);
     return { group: view(db, row), widens };
   });

@@ -29,7 +29,7 @@ export const addressText = (addresses: readonly string[]): string => {
 export const nameOf = ({ scope, id, name }: AccessHolder): string =>
   plainText(scope === 'member' ? `${name} (member, a key without rules)` : withName(id, name));
 
-export type NamedRule = Pick<AccessRule, 'id' | 'description'>;
+export type NamedRule = Pick<AccessRule, 'id' | 'description' | 'groupName'>;
 type Rules = readonly AccessRule[];
 
 /** Rules by their ids and descriptions. */

@@ -21,7 +21,7 @@ const violationRow = (
   { scope, effect, kind, candidate, ruleIds, values }: PolicyViolation,
 ): Cell[] => [
   { text: candidate ?? 'all' },
-  { text: scope },
+  { text: scopeText({ scope, ...rules.find(({ id }) => ruleIds.includes(id)) }) },
   { text: `${effect}_${kind}`, colour: effect === 'deny' ? 'red' : 'yellow' },
   { text: shortly(values.map((value) => valueText(kind, value))) },
   { text: rulesText(rules, ruleIds) },
