@@ -1530,6 +1530,10 @@ export interface LogQuery {
    */
   ruleId?: string;
   /**
+   * A group that the key or its owner was in.
+   */
+  groupId?: string;
+  /**
    * The caller's address.
    */
   address?: string;

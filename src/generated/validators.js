@@ -11861,12 +11861,13 @@ export const validateKeyState = validate224;
 export const validatePeriodDurationUnit = validate66;
 
 export const validateLogQuery = validate239;
-const schema105 = {"type":"object","additionalProperties":false,"properties":{"keyId":{"type":"string"},"memberId":{"type":"string"},"requestId":{"type":"string","pattern":"^req_[0-9a-f]{32}$"},"clientRequestId":{"type":"string"},"model":{"type":"string"},"provider":{"type":"string"},"outcome":{"type":"string","enum":["permit","deny"]},"reason":{"type":"string","pattern":"^(allow|deny)_[a-z_]+$"},"ruleId":{"type":"string","pattern":"^rule_[0-9a-f]{32}$"},"address":{"type":"string"},"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"limit":{"type":"string","pattern":"^([1-9][0-9]?|1[0-9]{2}|200)$"},"cursor":{"type":"string","maxLength":64}},"$id":"LogQuery"};
+const schema105 = {"type":"object","additionalProperties":false,"properties":{"keyId":{"type":"string"},"memberId":{"type":"string"},"requestId":{"type":"string","pattern":"^req_[0-9a-f]{32}$"},"clientRequestId":{"type":"string"},"model":{"type":"string"},"provider":{"type":"string"},"outcome":{"type":"string","enum":["permit","deny"]},"reason":{"type":"string","pattern":"^(allow|deny)_[a-z_]+$"},"ruleId":{"type":"string","pattern":"^rule_[0-9a-f]{32}$"},"groupId":{"type":"string","pattern":"^grp_[0-9a-f]{32}$"},"address":{"type":"string"},"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"limit":{"type":"string","pattern":"^([1-9][0-9]?|1[0-9]{2}|200)$"},"cursor":{"type":"string","maxLength":64}},"$id":"LogQuery"};
 const pattern17 = new RegExp("^req_[0-9a-f]{32}$", "u");
 const pattern18 = new RegExp("^(allow|deny)_[a-z_]+$", "u");
 const pattern19 = new RegExp("^rule_[0-9a-f]{32}$", "u");
-const pattern20 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
-const pattern22 = new RegExp("^([1-9][0-9]?|1[0-9]{2}|200)$", "u");
+const pattern20 = new RegExp("^grp_[0-9a-f]{32}$", "u");
+const pattern21 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
+const pattern23 = new RegExp("^([1-9][0-9]?|1[0-9]{2}|200)$", "u");
 
 function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LogQuery" */;
@@ -12030,11 +12031,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.address !== undefined){
+if(data.groupId !== undefined){
+let data9 = data.groupId;
 const _errs20 = errors;
-if(typeof data.address !== "string"){
-validate239.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs20){
+if(typeof data9 === "string"){
+if(!pattern20.test(data9)){
+validate239.errors = [{instancePath:instancePath+"/groupId",schemaPath:"#/properties/groupId/pattern",keyword:"pattern",params:{pattern: "^grp_[0-9a-f]{32}$"},message:"must match pattern \""+"^grp_[0-9a-f]{32}$"+"\""}];
 return false;
+}
+}
+else {
+validate239.errors = [{instancePath:instancePath+"/groupId",schemaPath:"#/properties/groupId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
 }
 var valid0 = _errs20 === errors;
 }
@@ -12042,12 +12052,24 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.from !== undefined){
-let data10 = data.from;
+if(data.address !== undefined){
 const _errs22 = errors;
-if(errors === _errs22){
-if(typeof data10 === "string"){
-if(!pattern20.test(data10)){
+if(typeof data.address !== "string"){
+validate239.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.from !== undefined){
+let data11 = data.from;
+const _errs24 = errors;
+if(errors === _errs24){
+if(typeof data11 === "string"){
+if(!pattern21.test(data11)){
 validate239.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -12057,18 +12079,18 @@ validate239.errors = [{instancePath:instancePath+"/from",schemaPath:"#/propertie
 return false;
 }
 }
-var valid0 = _errs22 === errors;
+var valid0 = _errs24 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.to !== undefined){
-let data11 = data.to;
-const _errs24 = errors;
-if(errors === _errs24){
-if(typeof data11 === "string"){
-if(!pattern20.test(data11)){
+let data12 = data.to;
+const _errs26 = errors;
+if(errors === _errs26){
+if(typeof data12 === "string"){
+if(!pattern21.test(data12)){
 validate239.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -12078,18 +12100,18 @@ validate239.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/
 return false;
 }
 }
-var valid0 = _errs24 === errors;
+var valid0 = _errs26 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.limit !== undefined){
-let data12 = data.limit;
-const _errs26 = errors;
-if(errors === _errs26){
-if(typeof data12 === "string"){
-if(!pattern22.test(data12)){
+let data13 = data.limit;
+const _errs28 = errors;
+if(errors === _errs28){
+if(typeof data13 === "string"){
+if(!pattern23.test(data13)){
 validate239.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]?|1[0-9]{2}|200)$"},message:"must match pattern \""+"^([1-9][0-9]?|1[0-9]{2}|200)$"+"\""}];
 return false;
 }
@@ -12099,18 +12121,18 @@ validate239.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properti
 return false;
 }
 }
-var valid0 = _errs26 === errors;
+var valid0 = _errs28 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.cursor !== undefined){
-let data13 = data.cursor;
-const _errs28 = errors;
-if(errors === _errs28){
-if(typeof data13 === "string"){
-if(func7(data13) > 64){
+let data14 = data.cursor;
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data14 === "string"){
+if(func7(data14) > 64){
 validate239.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
@@ -12120,10 +12142,11 @@ validate239.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs28 === errors;
+var valid0 = _errs30 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -14395,7 +14418,7 @@ validate280.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateProviderKeyCreate = validate285;
 const schema132 = {"type":"object","additionalProperties":false,"required":["provider","label","token"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":512},"label":{"type":"string","minLength":1,"maxLength":256},"token":{"type":"string","minLength":1,"maxLength":4096,"pattern":"^[!-~]+$"},"projectId":{"type":["string","null"],"minLength":1,"maxLength":64},"baseUrl":{"type":["string","null"],"minLength":1,"maxLength":2048},"position":{"type":"integer","minimum":1,"maximum":100},"status":{"$ref":"ProviderKeyStatus"}},"$id":"ProviderKeyCreate"};
-const pattern30 = new RegExp("^[!-~]+$", "u");
+const pattern31 = new RegExp("^[!-~]+$", "u");
 
 function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProviderKeyCreate" */;
@@ -14494,7 +14517,7 @@ validate285.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern30.test(data2)){
+if(!pattern31.test(data2)){
 validate285.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -14782,7 +14805,7 @@ validate289.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern30.test(data1)){
+if(!pattern31.test(data1)){
 validate289.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -15823,8 +15846,8 @@ validate308.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateUsageQuery = validate312;
 const schema140 = {"type":"object","additionalProperties":false,"properties":{"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"string","pattern":"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"limit":{"type":"string","pattern":"^([1-9][0-9]{0,3}|10000)$"},"cursor":{"type":"string","maxLength":4096},"format":{"type":"string","enum":["json","csv"]}},"$id":"UsageQuery"};
-const pattern34 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
-const pattern35 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
+const pattern35 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
+const pattern36 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
 
 function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="UsageQuery" */;
@@ -15853,7 +15876,7 @@ let data0 = data.from;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern20.test(data0)){
+if(!pattern21.test(data0)){
 validate312.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -15874,7 +15897,7 @@ let data1 = data.to;
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern20.test(data1)){
+if(!pattern21.test(data1)){
 validate312.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -15912,7 +15935,7 @@ let data3 = data.groupBy;
 const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
-if(!pattern34.test(data3)){
+if(!pattern35.test(data3)){
 validate312.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/pattern",keyword:"pattern",params:{pattern: "^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},message:"must match pattern \""+"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"+"\""}];
 return false;
 }
@@ -15969,7 +15992,7 @@ let data7 = data.limit;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
-if(!pattern35.test(data7)){
+if(!pattern36.test(data7)){
 validate312.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|10000)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|10000)$"+"\""}];
 return false;
 }
@@ -19360,7 +19383,7 @@ export const validateRoutingAttempt = validate336;
 
 export const validateChatRequest = validate351;
 const schema159 = {"type":"object","required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"$ref":"ChatMessage"}},"audio":{"type":["object","null"],"properties":{"format":{"type":"string"},"voice":{"type":["string","object"],"properties":{"id":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false},"frequency_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"function_call":{"type":["string","object","null"],"properties":{"name":{"type":"string"}},"additionalProperties":false},"functions":{"type":["array","null"],"items":{"$ref":"FunctionDefinition"}},"logit_bias":{"type":["object","null"],"additionalProperties":{"type":"number"}},"logprobs":{"type":["boolean","null"]},"max_completion_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"max_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"metadata":{"type":["object","null"],"additionalProperties":{"type":"string"}},"modalities":{"type":["array","null"],"items":{"type":"string"}},"n":{"type":["integer","null"],"minimum":1,"maximum":8},"parallel_tool_calls":{"type":["boolean","null"]},"prediction":{"type":["object","null"],"required":["type","content"],"properties":{"type":{"type":"string"},"content":{"type":["string","array"],"items":{"$ref":"ContentPart"}}},"additionalProperties":false},"presence_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"moderation":{"type":["object","null"],"required":["model"],"properties":{"model":{"type":"string","pattern":"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},"policy":{"type":["object","null"],"properties":{"input":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false},"output":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false},"prompt_cache_options":{"type":["object","null"],"properties":{"mode":{"type":["string","null"]},"ttl":{"type":["string","null"]}},"additionalProperties":false},"prompt_cache_key":{"type":["string","null"]},"prompt_cache_retention":{"type":["string","null"]},"reasoning_effort":{"type":["string","null"]},"response_format":{"$ref":"ResponseFormat"},"safety_identifier":{"type":["string","null"]},"seed":{"type":["integer","null"]},"service_tier":{"type":["string","null"]},"stop":{"type":["string","array","null"],"items":{"type":"string"}},"store":{"type":["boolean","null"]},"stream":{"type":["boolean","null"]},"stream_options":{"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"]},"include_obfuscation":{"type":["boolean","null"]},"continuous_usage_stats":{"type":["boolean","null"]}},"additionalProperties":false},"temperature":{"type":["number","null"],"minimum":0,"maximum":2},"tool_choice":{"$ref":"ToolChoice"},"tools":{"type":["array","null"],"items":{"$ref":"ChatTool"}},"top_logprobs":{"type":["integer","null"],"minimum":0,"maximum":20},"top_p":{"type":["number","null"],"minimum":0,"maximum":1},"user":{"type":["string","null"]},"verbosity":{"type":["string","null"]},"web_search_options":{"type":["object","null"],"properties":{"search_context_size":{"type":["string","null"]},"user_location":{"type":["object","null"],"properties":{"type":{"type":"string"},"approximate":{"type":["object","null"],"properties":{"city":{"type":["string","null"]},"country":{"type":["string","null"]},"region":{"type":["string","null"]},"timezone":{"type":["string","null"]}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false}},"$id":"ChatRequest"};
-const pattern37 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
+const pattern38 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
 const schema160 = {"type":"object","required":["role"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant","tool","function"]},"content":{"type":["string","array","null"],"items":{"$ref":"ContentPart"}},"name":{"type":["string","null"]},"tool_calls":{"type":["array","null"],"items":{"$ref":"MessageToolCall"}},"tool_call_id":{"type":["string","null"]},"function_call":{"type":["object","null"],"required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}},"additionalProperties":false},"refusal":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":["array","null"],"items":{"$ref":"ReasoningDetail"}},"audio":{"type":["object","null"],"properties":{"id":{"type":"string"},"data":{"type":["string","null"]},"expires_at":{"type":["number","null"]},"transcript":{"type":["string","null"]}},"additionalProperties":false},"reasoning_content":{"type":["string","null"]},"images":{"type":["array","null"],"items":{"type":"object","properties":{"type":{"type":"string"},"image_url":{"type":"object","properties":{"url":{"type":"string"}},"additionalProperties":false},"index":{"type":["integer","null"]},"extra_content":{"type":["object","null"],"additionalProperties":true}},"additionalProperties":false}},"annotations":{"type":["array","null"],"items":{"type":"object","additionalProperties":true}},"extra_content":{"type":["object","null"],"additionalProperties":true},"cache_control":{"$ref":"CacheControl"},"prefix":{"type":["boolean","null"]},"partial":{"type":["boolean","null"]},"parsed":{},"provider_specific_fields":{},"thinking_blocks":{}},"allOf":[{"if":{"required":["role"],"properties":{"role":{"const":"assistant"}}},"else":{"required":["content"]}},{"if":{"required":["role"],"properties":{"role":{"const":"tool"}}},"then":{"required":["tool_call_id"],"properties":{"tool_call_id":{"type":"string"}}}}],"additionalProperties":false,"$id":"ChatMessage"};
 const schema161 = {"type":"object","required":["type"],"properties":{"type":{"type":"string","enum":["text","image_url","input_audio","video_url","file","refusal"]},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"},"detail":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"input_audio":{"type":"object","required":["data"],"properties":{"data":{"type":"string"},"format":{"type":"string"}},"additionalProperties":false},"video_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}},"additionalProperties":false},"file":{"type":"object","properties":{"file_data":{"type":["string","null"]},"file_id":{"type":["string","null"]},"filename":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"refusal":{"type":"string"},"cache_control":{"$ref":"CacheControl"},"prompt_cache_breakpoint":{"type":["object","null"],"properties":{"mode":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"text"}}},"then":{"required":["text"]}},{"if":{"required":["type"],"properties":{"type":{"const":"image_url"}}},"then":{"required":["image_url"]}},{"if":{"required":["type"],"properties":{"type":{"const":"input_audio"}}},"then":{"required":["input_audio"]}},{"if":{"required":["type"],"properties":{"type":{"const":"file"}}},"then":{"required":["file"]}},{"if":{"required":["type"],"properties":{"type":{"const":"video_url"}}},"then":{"required":["video_url"]}}],"additionalProperties":false,"$id":"ContentPart"};
 const schema162 = {"type":["object","null"],"properties":{"type":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false,"$id":"CacheControl"};
@@ -22864,7 +22887,7 @@ let data29 = data28.model;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data29 === "string"){
-if(!pattern37.test(data29)){
+if(!pattern38.test(data29)){
 validate351.errors = [{instancePath:instancePath+"/moderation/model",schemaPath:"#/properties/moderation/properties/model/pattern",keyword:"pattern",params:{pattern: "^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},message:"must match pattern \""+"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"+"\""}];
 return false;
 }
@@ -24322,7 +24345,7 @@ validate382.evaluated = {"props":{"type":true,"created_at":true,"b64_json":true,
 
 export const validateImageRequest = validate385;
 const schema173 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"]},"partial_images":{"type":["integer","null"],"minimum":0,"maximum":3}},"$id":"ImageRequest"};
-const pattern39 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
+const pattern40 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
 
 function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ImageRequest" */;
@@ -24556,7 +24579,7 @@ return false;
 }
 if(errors === _errs25){
 if(typeof data12 === "string"){
-if(!pattern39.test(data12)){
+if(!pattern40.test(data12)){
 validate385.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
 return false;
 }
@@ -26646,7 +26669,7 @@ validate404.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateCatalogFile = validate405;
 const schema183 = {"type":"object","additionalProperties":false,"required":["date"],"properties":{"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},"providers":{"type":"array","items":{"$ref":"CatalogProvider"}},"models":{"type":"array","items":{"$ref":"CatalogFileModel"}}},"$id":"CatalogFile"};
-const pattern41 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$", "u");
+const pattern42 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$", "u");
 const schema184 = {"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"trainsOnData":{"type":"boolean"}},"$id":"CatalogProvider"};
 
 function validate406(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -26728,7 +26751,7 @@ return errors === 0;
 validate406.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema185 = {"type":"object","additionalProperties":false,"required":["id","name","description","family","created","mappings"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string","minLength":1}},"description":{"type":"string"},"family":{"type":"string"},"created":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"tokenizer":{"type":"string"},"moderated":{"type":"boolean"},"mappings":{"type":"array","items":{"$ref":"CatalogFileMapping"}}},"$id":"CatalogFileModel"};
-const pattern42 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$", "u");
+const pattern43 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$", "u");
 const schema186 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","prices","inputModalities","outputModalities","capabilities","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"region":{"type":"string"},"prices":{"$ref":"CatalogPrices"},"tiers":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["abovePromptTokens","prices"],"properties":{"abovePromptTokens":{"type":"integer","minimum":1},"prices":{"$ref":"CatalogPrices"}}}},"free":{"type":"boolean"},"contextLength":{"type":"integer","minimum":0,"maximum":9007199254740991},"maxOutput":{"type":"integer","minimum":0,"maximum":9007199254740991},"minCacheableTokens":{"type":"integer","minimum":0,"maximum":9007199254740991},"inputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"outputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"capabilities":{"type":"array","items":{"$ref":"CatalogCapability"}},"cancellation":{"type":"boolean"},"reasoningEfforts":{"type":"array","items":{"$ref":"CatalogEffort"}},"supportedParameters":{"type":"array","items":{"type":"string","minLength":1}},"stability":{"$ref":"CatalogStability"},"deprecatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"deactivatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"}},"$id":"CatalogFileMapping"};
 const schema187 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"$ref":"UsdAmount"},"completion":{"$ref":"UsdAmount"},"input_cache_read":{"$ref":"UsdAmount"},"input_cache_write":{"$ref":"UsdAmount"},"input_cache_write_1h":{"$ref":"UsdAmount"},"internal_reasoning":{"$ref":"UsdAmount"},"input_audio":{"$ref":"UsdAmount"},"input_audio_cache_read":{"$ref":"UsdAmount"},"output_audio":{"$ref":"UsdAmount"},"input_image":{"$ref":"UsdAmount"},"output_image":{"$ref":"UsdAmount"},"image":{"$ref":"UsdAmount"},"request":{"$ref":"UsdAmount"},"web_search":{"$ref":"UsdAmount"},"per_image":{"$ref":"UsdAmount"}},"$id":"CatalogPrices"};
 
@@ -27490,7 +27513,7 @@ let data24 = data.deprecatedAt;
 const _errs44 = errors;
 if(errors === _errs44){
 if(typeof data24 === "string"){
-if(!pattern42.test(data24)){
+if(!pattern43.test(data24)){
 validate409.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -27511,7 +27534,7 @@ let data25 = data.deactivatedAt;
 const _errs46 = errors;
 if(errors === _errs46){
 if(typeof data25 === "string"){
-if(!pattern42.test(data25)){
+if(!pattern43.test(data25)){
 validate409.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -27677,7 +27700,7 @@ let data6 = data.created;
 const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data6 === "string"){
-if(!pattern42.test(data6)){
+if(!pattern43.test(data6)){
 validate408.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -27801,7 +27824,7 @@ let data0 = data.date;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern41.test(data0)){
+if(!pattern42.test(data0)){
 validate405.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -28371,8 +28394,8 @@ return errors === 0;
 validate440.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema196 = {"type":"object","additionalProperties":false,"required":["id","name","wire","baseUrl"],"properties":{"id":{"type":"string","pattern":"^[a-z][a-z0-9]*$"},"name":{"type":"string"},"wire":{"enum":["openai","anthropic","google"]},"baseUrl":{"type":"string","pattern":"^https://[^?#]*[^/]$"},"dialect":{"$ref":"ProviderDialect"},"trainsOnData":{"type":"boolean"},"cancellation":{"type":"boolean"},"sources":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["field","source","date"],"properties":{"field":{"enum":["trainsOnData","cancellation"]},"source":{"type":"string","minLength":10},"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"}}}}},"$id":"KnownProvider"};
-const pattern46 = new RegExp("^[a-z][a-z0-9]*$", "u");
-const pattern47 = new RegExp("^https://[^?#]*[^/]$", "u");
+const pattern47 = new RegExp("^[a-z][a-z0-9]*$", "u");
+const pattern48 = new RegExp("^https://[^?#]*[^/]$", "u");
 
 function validate446(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="KnownProvider" */;
@@ -28407,7 +28430,7 @@ let data0 = data.id;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern46.test(data0)){
+if(!pattern47.test(data0)){
 validate446.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9]*$"},message:"must match pattern \""+"^[a-z][a-z0-9]*$"+"\""}];
 return false;
 }
@@ -28453,7 +28476,7 @@ let data3 = data.baseUrl;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
-if(!pattern47.test(data3)){
+if(!pattern48.test(data3)){
 validate446.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/pattern",keyword:"pattern",params:{pattern: "^https://[^?#]*[^/]$"},message:"must match pattern \""+"^https://[^?#]*[^/]$"+"\""}];
 return false;
 }
@@ -28571,7 +28594,7 @@ let data11 = data8.date;
 const _errs22 = errors;
 if(errors === _errs22){
 if(typeof data11 === "string"){
-if(!pattern41.test(data11)){
+if(!pattern42.test(data11)){
 validate446.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -28666,7 +28689,7 @@ let data0 = data.date;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern41.test(data0)){
+if(!pattern42.test(data0)){
 validate439.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -28754,34 +28777,34 @@ export const validateFieldShape = validate441;
 
 export const validateEnvironment = validate449;
 const schema197 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","WORKERS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"WORKERS":{"type":"string","pattern":"^([1-9]|[1-5][0-9]|6[0-4]|auto)$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
-const pattern49 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
-const pattern50 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
-const pattern53 = new RegExp("^https?://[^\\s?#@]+$", "u");
-const pattern54 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern55 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern56 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
-const pattern58 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
-const pattern59 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
-const pattern64 = new RegExp("^[1-9][0-9]{0,8}$", "u");
-const pattern65 = new RegExp("^[!-~]{16,4096}$", "u");
-const pattern66 = new RegExp("^[1-9][0-9]{0,10}$", "u");
-const pattern67 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern70 = new RegExp("^([1-9]|[1-5][0-9]|6[0-4]|auto)$", "u");
-const pattern77 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern91 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
-const pattern92 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern93 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
-const pattern95 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
-const pattern96 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern97 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern99 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern101 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern102 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern103 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern104 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern105 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern106 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern107 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern50 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
+const pattern51 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
+const pattern54 = new RegExp("^https?://[^\\s?#@]+$", "u");
+const pattern55 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern56 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern57 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
+const pattern59 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
+const pattern60 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
+const pattern65 = new RegExp("^[1-9][0-9]{0,8}$", "u");
+const pattern66 = new RegExp("^[!-~]{16,4096}$", "u");
+const pattern67 = new RegExp("^[1-9][0-9]{0,10}$", "u");
+const pattern68 = new RegExp("^[1-9][0-9]{0,2}$", "u");
+const pattern71 = new RegExp("^([1-9]|[1-5][0-9]|6[0-4]|auto)$", "u");
+const pattern78 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern92 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
+const pattern93 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern94 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
+const pattern96 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
+const pattern97 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern98 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern100 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern102 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern103 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern104 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern105 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern106 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern107 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern108 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate449(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -28807,7 +28830,7 @@ let data0 = data.HOST;
 const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
-if(!pattern49.test(data0)){
+if(!pattern50.test(data0)){
 validate449.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -28828,7 +28851,7 @@ let data1 = data.PORT;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data1 === "string"){
-if(!pattern50.test(data1)){
+if(!pattern51.test(data1)){
 validate449.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -28849,7 +28872,7 @@ let data2 = data.MANAGEMENT_HOST;
 const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
-if(!pattern49.test(data2)){
+if(!pattern50.test(data2)){
 validate449.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -28870,7 +28893,7 @@ let data3 = data.MANAGEMENT_PORT;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
-if(!pattern50.test(data3)){
+if(!pattern51.test(data3)){
 validate449.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -28896,7 +28919,7 @@ validate449.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/pro
 return false;
 }
 else {
-if(!pattern53.test(data4)){
+if(!pattern54.test(data4)){
 validate449.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -28923,7 +28946,7 @@ validate449.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/
 return false;
 }
 else {
-if(!pattern54.test(data5)){
+if(!pattern55.test(data5)){
 validate449.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -28950,7 +28973,7 @@ validate449.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"
 return false;
 }
 else {
-if(!pattern55.test(data6)){
+if(!pattern56.test(data6)){
 validate449.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/pattern",keyword:"pattern",params:{pattern: "^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -29004,7 +29027,7 @@ validate449.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",sche
 return false;
 }
 else {
-if(!pattern56.test(data8)){
+if(!pattern57.test(data8)){
 validate449.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
@@ -29031,7 +29054,7 @@ validate449.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schema
 return false;
 }
 else {
-if(!pattern56.test(data9)){
+if(!pattern57.test(data9)){
 validate449.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
@@ -29097,7 +29120,7 @@ let data12 = data.RETENTION_DAYS;
 const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data12 === "string"){
-if(!pattern58.test(data12)){
+if(!pattern59.test(data12)){
 validate449.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"+"\""}];
 return false;
 }
@@ -29118,7 +29141,7 @@ let data13 = data.PEPPER;
 const _errs27 = errors;
 if(errors === _errs27){
 if(typeof data13 === "string"){
-if(!pattern59.test(data13)){
+if(!pattern60.test(data13)){
 validate449.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -29139,7 +29162,7 @@ let data14 = data.ENCRYPTION_KEY;
 const _errs29 = errors;
 if(errors === _errs29){
 if(typeof data14 === "string"){
-if(!pattern59.test(data14)){
+if(!pattern60.test(data14)){
 validate449.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -29284,7 +29307,7 @@ let data21 = data.DEFAULT_MAX_OUTPUT_TOKENS;
 const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data21 === "string"){
-if(!pattern64.test(data21)){
+if(!pattern65.test(data21)){
 validate449.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29349,7 +29372,7 @@ let data24 = data.METRICS_TOKEN;
 const _errs49 = errors;
 if(errors === _errs49){
 if(typeof data24 === "string"){
-if(!pattern65.test(data24)){
+if(!pattern66.test(data24)){
 validate449.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
@@ -29370,7 +29393,7 @@ let data25 = data.MAX_BODY_BYTES;
 const _errs51 = errors;
 if(errors === _errs51){
 if(typeof data25 === "string"){
-if(!pattern66.test(data25)){
+if(!pattern67.test(data25)){
 validate449.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -29391,7 +29414,7 @@ let data26 = data.MAX_DEPTH;
 const _errs53 = errors;
 if(errors === _errs53){
 if(typeof data26 === "string"){
-if(!pattern67.test(data26)){
+if(!pattern68.test(data26)){
 validate449.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -29412,7 +29435,7 @@ let data27 = data.MAX_JSON_VALUES;
 const _errs55 = errors;
 if(errors === _errs55){
 if(typeof data27 === "string"){
-if(!pattern64.test(data27)){
+if(!pattern65.test(data27)){
 validate449.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29433,7 +29456,7 @@ let data28 = data.MAX_JSON_FIELDS;
 const _errs57 = errors;
 if(errors === _errs57){
 if(typeof data28 === "string"){
-if(!pattern64.test(data28)){
+if(!pattern65.test(data28)){
 validate449.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29454,7 +29477,7 @@ let data29 = data.WORKERS;
 const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data29 === "string"){
-if(!pattern70.test(data29)){
+if(!pattern71.test(data29)){
 validate449.errors = [{instancePath:instancePath+"/WORKERS",schemaPath:"#/properties/WORKERS/pattern",keyword:"pattern",params:{pattern: "^([1-9]|[1-5][0-9]|6[0-4]|auto)$"},message:"must match pattern \""+"^([1-9]|[1-5][0-9]|6[0-4]|auto)$"+"\""}];
 return false;
 }
@@ -29475,7 +29498,7 @@ let data30 = data.MAX_IN_FLIGHT;
 const _errs61 = errors;
 if(errors === _errs61){
 if(typeof data30 === "string"){
-if(!pattern64.test(data30)){
+if(!pattern65.test(data30)){
 validate449.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29496,7 +29519,7 @@ let data31 = data.MAX_BUFFERED_BYTES;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data31 === "string"){
-if(!pattern66.test(data31)){
+if(!pattern67.test(data31)){
 validate449.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -29517,7 +29540,7 @@ let data32 = data.MANAGEMENT_MAX_IN_FLIGHT;
 const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
-if(!pattern64.test(data32)){
+if(!pattern65.test(data32)){
 validate449.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29538,7 +29561,7 @@ let data33 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
 const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
-if(!pattern66.test(data33)){
+if(!pattern67.test(data33)){
 validate449.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -29559,7 +29582,7 @@ let data34 = data.MAX_RESPONSE_BYTES;
 const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
-if(!pattern66.test(data34)){
+if(!pattern67.test(data34)){
 validate449.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -29580,7 +29603,7 @@ let data35 = data.CACHE_MAX_BYTES;
 const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
-if(!pattern66.test(data35)){
+if(!pattern67.test(data35)){
 validate449.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -29601,7 +29624,7 @@ let data36 = data.RATE_LIMIT_CHAT_PER_MINUTE;
 const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
-if(!pattern77.test(data36)){
+if(!pattern78.test(data36)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29622,7 +29645,7 @@ let data37 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
 const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
-if(!pattern77.test(data37)){
+if(!pattern78.test(data37)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29643,7 +29666,7 @@ let data38 = data.RATE_LIMIT_MODELS_PER_MINUTE;
 const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
-if(!pattern77.test(data38)){
+if(!pattern78.test(data38)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29664,7 +29687,7 @@ let data39 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
 const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
-if(!pattern77.test(data39)){
+if(!pattern78.test(data39)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29685,7 +29708,7 @@ let data40 = data.RATE_LIMIT_MCP_PER_MINUTE;
 const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
-if(!pattern77.test(data40)){
+if(!pattern78.test(data40)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29706,7 +29729,7 @@ let data41 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
 const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
-if(!pattern77.test(data41)){
+if(!pattern78.test(data41)){
 validate449.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -29727,7 +29750,7 @@ let data42 = data.REQUEST_HEADERS_TIMEOUT_MS;
 const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
-if(!pattern64.test(data42)){
+if(!pattern65.test(data42)){
 validate449.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29748,7 +29771,7 @@ let data43 = data.REQUEST_BODY_TIMEOUT_MS;
 const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
-if(!pattern64.test(data43)){
+if(!pattern65.test(data43)){
 validate449.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29769,7 +29792,7 @@ let data44 = data.CONNECT_TIMEOUT_MS;
 const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
-if(!pattern64.test(data44)){
+if(!pattern65.test(data44)){
 validate449.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29790,7 +29813,7 @@ let data45 = data.FIRST_BYTE_TIMEOUT_MS;
 const _errs91 = errors;
 if(errors === _errs91){
 if(typeof data45 === "string"){
-if(!pattern64.test(data45)){
+if(!pattern65.test(data45)){
 validate449.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29811,7 +29834,7 @@ let data46 = data.IDLE_TIMEOUT_MS;
 const _errs93 = errors;
 if(errors === _errs93){
 if(typeof data46 === "string"){
-if(!pattern64.test(data46)){
+if(!pattern65.test(data46)){
 validate449.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29832,7 +29855,7 @@ let data47 = data.TOTAL_TIMEOUT_MS;
 const _errs95 = errors;
 if(errors === _errs95){
 if(typeof data47 === "string"){
-if(!pattern64.test(data47)){
+if(!pattern65.test(data47)){
 validate449.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29853,7 +29876,7 @@ let data48 = data.KEEP_ALIVE_COMMENT_MS;
 const _errs97 = errors;
 if(errors === _errs97){
 if(typeof data48 === "string"){
-if(!pattern64.test(data48)){
+if(!pattern65.test(data48)){
 validate449.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29874,7 +29897,7 @@ let data49 = data.SHUTDOWN_GRACE_MS;
 const _errs99 = errors;
 if(errors === _errs99){
 if(typeof data49 === "string"){
-if(!pattern64.test(data49)){
+if(!pattern65.test(data49)){
 validate449.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -29943,12 +29966,12 @@ props0.KEEP_ALIVE_COMMENT_MS = true;
 props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern91.test(key0)){
+if(pattern92.test(key0)){
 let data50 = data[key0];
 const _errs101 = errors;
 if(errors === _errs101){
 if(typeof data50 === "string"){
-if(!pattern92.test(data50)){
+if(!pattern93.test(data50)){
 validate449.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -29965,7 +29988,7 @@ props0[key0] = true;
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern93.test(key1)){
+if(pattern94.test(key1)){
 let data51 = data[key1];
 const _errs103 = errors;
 if(errors === _errs103){
@@ -29975,7 +29998,7 @@ validate449.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern53.test(data51)){
+if(!pattern54.test(data51)){
 validate449.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -29993,12 +30016,12 @@ props0[key1] = true;
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern95.test(key2)){
+if(pattern96.test(key2)){
 let data52 = data[key2];
 const _errs105 = errors;
 if(errors === _errs105){
 if(typeof data52 === "string"){
-if(!pattern96.test(data52)){
+if(!pattern97.test(data52)){
 validate449.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -30015,7 +30038,7 @@ props0[key2] = true;
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern97.test(key3)){
+if(pattern98.test(key3)){
 let data53 = data[key3];
 const _errs107 = errors;
 if(errors === _errs107){
@@ -30025,7 +30048,7 @@ validate449.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern53.test(data53)){
+if(!pattern54.test(data53)){
 validate449.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -30043,12 +30066,12 @@ props0[key3] = true;
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern99.test(key4)){
+if(pattern100.test(key4)){
 let data54 = data[key4];
 const _errs109 = errors;
 if(errors === _errs109){
 if(typeof data54 === "string"){
-if(!pattern92.test(data54)){
+if(!pattern93.test(data54)){
 validate449.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -30065,12 +30088,12 @@ props0[key4] = true;
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern101.test(key5)){
+if(pattern102.test(key5)){
 let data55 = data[key5];
 const _errs111 = errors;
 if(errors === _errs111){
 if(typeof data55 === "string"){
-if(!pattern102.test(data55)){
+if(!pattern103.test(data55)){
 validate449.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -30087,12 +30110,12 @@ props0[key5] = true;
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern103.test(key6)){
+if(pattern104.test(key6)){
 let data56 = data[key6];
 const _errs113 = errors;
 if(errors === _errs113){
 if(typeof data56 === "string"){
-if(!pattern104.test(data56)){
+if(!pattern105.test(data56)){
 validate449.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -30109,12 +30132,12 @@ props0[key6] = true;
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern105.test(key7)){
+if(pattern106.test(key7)){
 let data57 = data[key7];
 const _errs115 = errors;
 if(errors === _errs115){
 if(typeof data57 === "string"){
-if(!pattern106.test(data57)){
+if(!pattern107.test(data57)){
 validate449.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -30131,12 +30154,12 @@ props0[key7] = true;
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern107.test(key8)){
+if(pattern108.test(key8)){
 let data58 = data[key8];
 const _errs117 = errors;
 if(errors === _errs117){
 if(typeof data58 === "string"){
-if(!pattern96.test(data58)){
+if(!pattern97.test(data58)){
 validate449.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -30431,7 +30454,7 @@ validate450.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateGenerateImageArguments = validate451;
 const schema199 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern111 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+const pattern112 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate451(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="GenerateImageArguments" */;
@@ -30508,7 +30531,7 @@ let data2 = data.size;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern111.test(data2)){
+if(!pattern112.test(data2)){
 validate451.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
@@ -30568,7 +30591,7 @@ validate451.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateNanoBananaArguments = validate452;
 const schema200 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern112 = new RegExp("^[^/\\\\]*$", "u");
+const pattern113 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate452(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="NanoBananaArguments" */;
@@ -30634,7 +30657,7 @@ validate452.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/prope
 return false;
 }
 else {
-if(!pattern112.test(data1)){
+if(!pattern113.test(data1)){
 validate452.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
 return false;
 }
@@ -31703,7 +31726,7 @@ validate460.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicIt
 export const validatePasskeyAssertion = validate461;
 const schema209 = {"type":"object","required":["next","credential"],"additionalProperties":false,"properties":{"next":{"type":"string","maxLength":2048},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","authenticatorData","signature"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"authenticatorData":{"$ref":"PasskeyBytes"},"signature":{"$ref":"PasskeyBytes"}}}}}},"$id":"PasskeyAssertion"};
 const schema210 = {"type":"string","maxLength":12000,"pattern":"^[A-Za-z0-9_-]+$","$id":"PasskeyBytes"};
-const pattern113 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern114 = new RegExp("^[A-Za-z0-9_-]+$", "u");
 
 function validate462(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyBytes" */;
@@ -31723,7 +31746,7 @@ validate462.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength"
 return false;
 }
 else {
-if(!pattern113.test(data)){
+if(!pattern114.test(data)){
 validate462.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
 return false;
 }
@@ -38119,7 +38142,7 @@ return errors === 0;
 }
 validate589.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern119 = new RegExp("^(any|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
+const pattern120 = new RegExp("^(any|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
 function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -38370,7 +38393,7 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern119.test(data11)){
+if(!pattern120.test(data11)){
 validate585.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }

@@ -16,7 +16,7 @@ const EXPLANATIONS = [
   { at: /^\/(from|to)$/, must: TIME_FORM },
   { at: /^\/limit$/, must: 'must be a whole number from 1 to 200' },
   { at: /^\/reason$/, must: 'must be a type of rules, such as deny_models' },
-  { at: /^\/(requestId|ruleId)$/, must: 'must be an id, its prefix and 32 hexadecimal digits' },
+  { at: /^\/(requestId|ruleId|groupId)$/, must: 'must be an id, its prefix and 32 hexadecimal digits' },
 ];
 
 /** A search of the log, checked. */

@@ -6,7 +6,7 @@ import { getCall, getLoggedDecision, listCalls, listDecisions } from '../../admi
 import { formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import { showCall, showCalls, showDecision, showDecisions } from '../output/log-output.ts';
-import { keyId } from '../run/references.ts';
+import { groupId, keyId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named } from '../terminal/common-options.ts';
 import { progressBar } from '../terminal/progress.ts';
@@ -26,6 +26,7 @@ interface SearchOptions extends TimeOptions {
   readonly outcome?: string;
   readonly reason?: string;
   readonly rule?: string;
+  readonly group?: string;
   readonly address?: string;
   readonly request?: string;
   readonly limit?: string;
@@ -62,7 +63,7 @@ const isOurs = (request: string): boolean => /^req_[0-9a-f]{32}$/.test(request);
 
 function requestOf(workspace: Workspace, options: SearchOptions): LogRequest {
   const { db, actor, now } = workspace;
-  const { key, member, model, provider, outcome, reason, rule, address, request, to, limit, cursor } = options;
+  const { key, member, model, provider, outcome, reason, rule, group, address, request, to, limit, cursor } = options;
   const query = named({
     keyId: key === undefined ? undefined : keyId(workspace, key),
     memberId: member,
@@ -71,6 +72,8 @@ function requestOf(workspace: Workspace, options: SearchOptions): LogRequest {
     outcome,
     reason,
     ruleId: rule,
+    // A group that is gone has its id alone.
+    groupId: group === undefined || /^grp_[0-9a-f]{32}$/.test(group) ? group : groupId(workspace, group),
     address,
     from: beginOf(options, now),
     to,
@@ -90,6 +93,7 @@ const searchOptions = (command: Command): Command =>
     .addOption(new Option('--outcome <outcome>', 'of the policy').choices(['permit', 'deny']))
     .option('--reason <type>', 'what denied, such as deny_models')
     .option('--rule <id>', 'that was violated, or stands in a shadow decision')
+    .option('--group <group>', 'that the key or its owner was in: id, or name')
     .option('--address <address>', "the caller's")
     .option('--request <id>', "the request's id, or the caller's own")
     .option('--limit <n>', 'how many at most, 1 to 200 (default: 50)')

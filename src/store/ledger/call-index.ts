@@ -20,7 +20,7 @@ type Coded =
   | 'request'
   | 'clientRequest';
 
-/** Of the rules that a decision names, a bit for each in both: the first by some bits of its code, the second by others. */
+/** Of the rules that a decision names, and of the caller's groups, a bit for each in both: the first by some bits of its code, the second by others. */
 type RuleBits = 'ruleBits' | 'moreRuleBits';
 type CellName = Coded | RuleBits;
 
@@ -35,6 +35,8 @@ export interface Wanted extends Partial<Readonly<Record<Exclude<Coded, 'requeste
   readonly organization: string;
   /** A rule's id. */
   readonly rule?: string;
+  /** A group's id. */
+  readonly group?: string;
   /** False: also those without a decision. */
   readonly isDecided?: boolean;
 }
@@ -58,6 +60,7 @@ const ruleBit = (code: number): number => 1 << (code & 31);
 const moreRuleBit = (code: number): number => 1 << ((code >>> 5) & 31);
 
 const RULE_ID = /rule_[0-9a-f]{32}/g;
+const GROUP_ID = /grp_[0-9a-f]{32}/g;
 
 /** `deny_models`: the kind of the rules that denied a call; null for a permit. @param reasonJson as it is recorded */
 export function reasonCode(reasonJson: string | null): string | null {
@@ -93,16 +96,17 @@ function verdictCells(db: Database, ids: readonly number[]): ReadonlyMap<number,
   const rows = db.all(
     build
       .selectFrom('call_verdicts')
-      .select(['id', 'clientAddress', 'outcome', 'reasonJson', 'violationsJson', 'shadowJson'])
+      .select(['id', 'clientAddress', 'outcome', 'reasonJson', 'violationsJson', 'shadowJson', 'inputJson'])
       .where('id', 'in', ids),
   );
   return new Map(
-    rows.map(({ id, clientAddress, outcome, reasonJson, violationsJson, shadowJson }) => {
-      const rules = new Set(`${violationsJson}${shadowJson}`.match(RULE_ID));
+    rows.map(({ id, clientAddress, outcome, reasonJson, violationsJson, shadowJson, inputJson }) => {
+      const rules = `${violationsJson}${shadowJson}`.match(RULE_ID) ?? [];
+      const groups = inputJson.match(GROUP_ID) ?? [];
       let [ruleBits, moreRuleBits] = [0, 0];
-      for (const rule of rules) {
-        ruleBits |= ruleBit(codeOf(rule));
-        moreRuleBits |= moreRuleBit(codeOf(rule));
+      for (const named of new Set([...rules, ...groups])) {
+        ruleBits |= ruleBit(codeOf(named));
+        moreRuleBits |= moreRuleBit(codeOf(named));
       }
       const [address, reason] = [codeOf(clientAddress), codeOf(reasonCode(reasonJson))];
       return [id, { outcome: codeOf(outcome), address, reason, ruleBits, moreRuleBits }];
@@ -222,7 +226,7 @@ type Test = (read: (name: CellName) => Int32Array) => (place: number) => boolean
 
 /** What the rows must be, first what few are. */
 function testsOf(wanted: Wanted): Test[] {
-  const { rule, model, isDecided } = wanted;
+  const { rule, group, model, isDecided } = wanted;
   const tests: Test[] = [];
   const equals = (name: Coded, value: string | undefined): void => {
     if (value === undefined) return;
@@ -234,8 +238,9 @@ function testsOf(wanted: Wanted): Test[] {
   };
   equals('request', wanted.request);
   equals('clientRequest', wanted.clientRequest);
-  if (rule !== undefined) {
-    const [bit, moreBit] = [ruleBit(codeOf(rule)), moreRuleBit(codeOf(rule))];
+  for (const named of [rule, group]) {
+    if (named === undefined) continue;
+    const [bit, moreBit] = [ruleBit(codeOf(named)), moreRuleBit(codeOf(named))];
     tests.push((read) => {
       const [bits, moreBits] = [read('ruleBits'), read('moreRuleBits')];
       return (place) => (cellAt(bits, place) & bit) !== 0 && (cellAt(moreBits, place) & moreBit) !== 0;

@@ -28,6 +28,8 @@ export interface CallFilter {
   readonly reason?: string | undefined;
   /** That the decision names, among its violations or in its shadow. */
   readonly ruleId?: string | undefined;
+  /** That the key or its owner was in, as the decision saw it. */
+  readonly groupId?: string | undefined;
   /** Canonical. */
   readonly clientAddress?: string | undefined;
   /** Epoch ms, inclusive. */
@@ -132,7 +134,8 @@ function toLogged({ reasonJson, costDetailsJson, attemptsJson, ...row }: Row): L
 
 /** The rows of these numbers that are what is wanted: a code of the index does not tell. */
 function readWanted(db: Database, numbers: readonly number[], filter: CallFilter): LoggedCall[] {
-  const { keyId, memberId, clientRequestId, model, provider, outcome, ruleId, clientAddress, isDecided } = filter;
+  const { keyId, memberId, clientRequestId, model, provider, outcome, ruleId, groupId } = filter;
+  const { clientAddress, isDecided } = filter;
   let query = selectLogged(filter.organizationId, numbers);
   if (keyId !== undefined) query = query.where('call_origins.keyId', '=', keyId);
   if (memberId !== undefined) query = query.where('call_origins.memberId', '=', memberId);
@@ -151,6 +154,7 @@ function readWanted(db: Database, numbers: readonly number[], filter: CallFilter
       sql<boolean>`(instr(violationsJson, ${`"${ruleId}"`}) > 0 OR instr(shadowJson, ${`"${ruleId}"`}) > 0)`,
     );
   }
+  if (groupId !== undefined) query = query.where(sql<boolean>`instr(inputJson, ${`"${groupId}"`}) > 0`);
   return db
     .all(query)
     .map(toLogged)
@@ -184,6 +188,7 @@ export function searchCalls(db: Database, filter: CallFilter, { limit, cursor }:
       outcome: by.outcome,
       reason: by.reason,
       rule: by.ruleId,
+      group: by.groupId,
       address: by.clientAddress,
     }),
     ...(by.isDecided === true ? { isDecided: true } : {}),

@@ -86,7 +86,8 @@ describe('a group', () => {
     await call('sandbox-paid');
     const headers = [bearer(gateway.firstRun.masterKey)] as const;
     const ask = async (path: string) => Object((await send(gateway.management, { method: 'GET', path, headers })).json);
-    const [{ id: decisionId }] = (await ask('/v1/master/decisions?outcome=deny')).decisions;
+    const [{ id: decisionId }, ...others] = (await ask(`/v1/master/decisions?groupId=${id}`)).decisions;
+    expect(others).toEqual([]);
     const { decision } = await ask(`/v1/master/decisions/${decisionId}`);
     expect(decision.input.subjects).toEqual([
       { scope: 'organization', id: gateway.firstRun.organizationId },

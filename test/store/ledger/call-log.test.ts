@@ -14,6 +14,8 @@ const HOUR = 3_600_000;
 const CALLS = 2 * BLOCK + 500;
 const RULES = Array.from({ length: 40 }, () => newId('rule'));
 const ruleOf = (place: number): string => RULES[place % RULES.length] ?? '';
+const GROUPS = Array.from({ length: 9 }, () => newId('grp'));
+const groupOf = (place: number): string => GROUPS[place % GROUPS.length] ?? '';
 const reasonOf = (place: number) => (place % 2 === 0 ? 'deny_models' : 'allow_providers');
 
 /** What is stored of the call at each place. */
@@ -42,6 +44,7 @@ function decisionAt(place: number) {
   return newDecision({
     outcome: isDenied ? 'deny' : 'permit',
     reasonJson: isDenied ? JSON.stringify({ scope: 'key', effect, kind, ruleIds: [ruleOf(place)], values: [] }) : null,
+    inputJson: JSON.stringify({ subjects: [{ scope: 'group', id: groupOf(place) }] }),
     violationsJson: isDenied ? JSON.stringify(violations) : '[]',
     shadowJson: place % 17 === 0 ? JSON.stringify({ would_deny: [ruleOf(place + 3)], would_allow: [] }) : null,
   });
@@ -98,6 +101,9 @@ const SEARCHES: readonly Asked[] = [
   [{ reason: 'deny_pricing' }, () => false],
   [{ ruleId: RULES[4] }, (place) => names(place, 4)],
   [{ ruleId: newId('rule') }, () => false],
+  [{ groupId: GROUPS[4] }, (place) => isDecided(place) && groupOf(place) === GROUPS[4]],
+  [{ groupId: GROUPS[5], ruleId: RULES[5] }, (place) => names(place, 5) && groupOf(place) === GROUPS[5]],
+  [{ groupId: newId('grp') }, () => false],
   [{ clientAddress: '192.0.2.7' }, (place) => isDecided(place) && place % 50 === 7],
   [{ requestId: `req_${(77).toString(16).padStart(32, '0')}` }, (place) => place === 77],
   [{ clientRequestId: 'own-300' }, (place) => place % 900 === 300],
