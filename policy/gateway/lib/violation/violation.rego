@@ -30,7 +30,7 @@ not_allowed(applied, kind, rules, offered) := object.union(_whose(applied), {
 # A call has one organization, one member and one key, but may have several groups.
 _whose(applied) := {"scope": applied.scope} if applied.scope != "group"
 
-_whose(applied) := {"scope": applied.scope, "group": applied.id} if applied.scope == "group"
+_whose(applied) := {"scope": "group", "group": applied.id} if applied.scope == "group"
 
 # METADATA
 # title: Of a candidate
