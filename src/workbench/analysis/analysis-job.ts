@@ -1,5 +1,6 @@
 import type { CatalogData } from '../../catalog/catalog-file.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
+import type { ReplayScope } from '../replay/replay.ts';
 import type { Shown } from '../world/candidates.ts';
 import type { RuleReplacement } from './drafts.ts';
 
@@ -9,6 +10,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
   | ({ readonly kind: 'widening' } & RuleReplacement)
+  | ({ readonly kind: 'replay'; readonly isRecorded: boolean; readonly rules: readonly DraftRule[] } & ReplayScope)
 );
 
 /** What the analysing thread is started with. */
@@ -22,6 +24,8 @@ export interface AnalystWorkerData {
 export interface AnalysisQuestion {
   readonly job: AnalysisJob;
   readonly now: number;
+  /** Of a replay. */
+  readonly progress: SharedArrayBuffer | undefined;
 }
 
 /** An analysis as bytes of JSON, with what it was judged by. */
