@@ -16,6 +16,7 @@ import { insertMember } from '../../src/store/tenants/members.ts';
 import { listOrganizations, listProjects } from '../../src/store/tenants/tenants.ts';
 import { readWorld, type World } from '../../src/workbench/world/world.ts';
 import { worldDocument } from '../../src/workbench/world/world-document.ts';
+import { fillDecisions } from './analysis-decisions.ts';
 
 export const KEYS = 1000;
 export const MODELS = 500;
@@ -119,7 +120,7 @@ const changedWorld = (world: World): World => ({
 });
 
 /**
- * Fills the database of a gateway that runs: a thousand keys of fifty members, each with six rules of its own.
+ * Fills the database of a gateway that runs: a thousand keys of fifty members, each with six rules of its own, and a log of decisions.
  * @returns two exports: as it is, and with a changed rule of every key
  */
 export async function fillWorld(
@@ -133,6 +134,7 @@ export async function fillWorld(
     const { upstreams, sandbox } = readConfig({ ...variables, DATA_DIR: dataDir });
     const catalog = createCatalog({ sandbox, upstreams, clock: systemClock });
     const world = await store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
+    await fillDecisions(store, world);
     const folder = path.join(dataDir, 'exports');
     mkdirSync(folder);
     const files = { before: path.join(folder, 'before.json'), after: path.join(folder, 'after.json') };

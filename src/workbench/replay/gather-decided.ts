@@ -20,6 +20,13 @@ export interface Gathered {
   readonly byVerdict: ReadonlyMap<number, readonly AlikeCalls[]>;
 }
 
+/** Calls of one verdict. */
+interface Counted {
+  readonly origin: number;
+  calls: number;
+  readonly first: number;
+}
+
 /** @param onPage told how many were found so far. @throws ApiError 400 for more than `most` */
 export function gatherDecided(
   db: Database,
@@ -27,7 +34,7 @@ export function gatherDecided(
   most: number,
   onPage: (found: number) => void,
 ): Gathered {
-  const counts = new Map<number, Map<number, { calls: number; readonly first: number }>>();
+  const counted = new Map<number, Counted[]>();
   let calls = 0;
   for (const page of pagesOfDecided(db, filter)) {
     calls += page.length;
@@ -35,17 +42,18 @@ export function gatherDecided(
       throw invalidRequest(`There are more than ${most} decisions: ask for less, or use the command line.`, '/from');
     }
     for (const { number, origin, verdict } of page) {
-      const byOrigin = getOrMake(counts, verdict, () => new Map());
-      getOrMake(byOrigin, origin, () => ({ calls: 0, first: number })).calls += 1;
+      const ofVerdict = getOrMake(counted, verdict, () => []);
+      const known = ofVerdict.find((each) => each.origin === origin);
+      if (known === undefined) ofVerdict.push({ origin, calls: 1, first: number });
+      else known.calls += 1;
     }
     onPage(calls);
   }
-  const ids = new Set(counts.values().flatMap((byOrigin) => byOrigin.keys()));
-  const origins = new Map(listOrigins(db, filter.organizationId, [...ids]).map(({ id, ...origin }) => [id, origin]));
-  const alike = (byOrigin: ReadonlyMap<number, { readonly calls: number; readonly first: number }>): AlikeCalls[] =>
-    [...byOrigin].flatMap(([id, counted]) => {
-      const origin = origins.get(id);
-      return origin === undefined ? [] : [{ ...origin, ...counted }];
-    });
-  return { calls, byVerdict: new Map([...counts].map(([verdict, byOrigin]) => [verdict, alike(byOrigin)])) };
+  const ids = new Set(counted.values().flatMap((ofVerdict) => ofVerdict.map(({ origin }) => origin)));
+  const origins = new Map(listOrigins(db, filter.organizationId, [...ids]).map((origin) => [origin.id, origin]));
+  const alike = ({ origin: id, ...count }: Counted): AlikeCalls[] => {
+    const origin = origins.get(id);
+    return origin === undefined ? [] : [{ ...origin, ...count }];
+  };
+  return { calls, byVerdict: new Map([...counted].map(([verdict, each]) => [verdict, each.flatMap(alike)])) };
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { recordedResult } from '../../core/access/authorize.ts';
 import type { PolicyDecision, PolicyInput, ReplayResult, ReplayUnjudged } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
@@ -38,22 +37,21 @@ export interface JudgeAgain {
   readonly descriptions: ReadonlyMap<string, string | null>;
 }
 
-/** Judgements that are remembered. */
-const MOST_KNOWN = 100_000;
-
-/** Judges logged inputs, each pair of an input and a data document once. */
+/** Judges logged inputs. What was asked of the same data again, one after the other, is judged once. */
 export function createJudgeAgain(db: Database, { pdp, rulesOf }: JudgedBy): JudgeAgain {
-  const known = new Map<string, Judgement | 'failed'>();
   const descriptions = new Map<string, string | null>();
   const documentOf = rulesOf === null ? recordedDocuments(db) : presentDocuments(rulesOf, descriptions);
+  let digest = '';
+  /** By the text of the input, of the data document that was last asked. */
+  const known = new Map<string, Judgement | 'failed'>();
   return {
     descriptions,
     judge(verdict, input) {
       const data = documentOf(verdict, input);
       if (typeof data === 'string') return data;
-      if (known.size >= MOST_KNOWN) known.clear();
-      const pair = hash('sha256', `${data.digest}${verdict.inputJson}`, 'base64url');
-      return getOrMake(known, pair, () => judgementOf(pdp, input, data));
+      if (data.digest !== digest) known.clear();
+      digest = data.digest;
+      return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, input, data));
     },
   };
 }
