@@ -16,7 +16,7 @@ export class SharedProgress {
     if (Atomics.load(this.#numbers, 2) === 1) throw new Error('Nobody waits for the answer.');
   }
 
-  /** What was told last. */
+  /** The numbers of the last `tell`. */
   read(): { readonly done: number; readonly all: number } {
     return { done: Atomics.load(this.#numbers, 0), all: Atomics.load(this.#numbers, 1) };
   }

@@ -21,7 +21,7 @@ export async function* streamReplay(
   signal.addEventListener('abort', stop, { once: true });
   const running = analyst.analyse(job, progress);
   try {
-    for (let told = ''; ; ) {
+    for (let told = '0 0'; ; ) {
       const analysis = await Promise.race([running, pause(EVERY_MS)]);
       if (analysis !== undefined) {
         yield analysis;

@@ -15,7 +15,7 @@ interface Difference {
   readonly replayed: ReplayResult;
 }
 
-/** What came of the decisions, in numbers of calls. */
+/** The outcomes of judging again, in numbers of calls. */
 export class Tally {
   readonly groups: ChangeGroups;
   /** Made by other policies than the one that judges, by their digests. */

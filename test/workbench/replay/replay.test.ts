@@ -196,7 +196,7 @@ it('takes the calls of its range, organization, key, member and model', () => {
   expect(all.map(replayedOf)).toEqual([1, 1, 1, 1, 1]);
 });
 
-it('refuses more decisions than it may judge, tells how far it is, and ends when it is told to', () => {
+it('refuses more decisions than it may judge, tells how far it is, and ends when progress is refused', () => {
   for (const model of ['gpt-5', 'gpt-5', '42']) log(withKeyRules(), model);
   const by = replayBy(pdp, withKeyRules(), 'current');
   expect(() => replay(db, by, { ...scope, most: 2 }, () => {})).toThrow(
