@@ -432,7 +432,7 @@ const singles = [
     request: 'ReplayRequest',
     answer: {
       status: 200,
-      description: 'How many decisions would change: which keys', which models', by which rules.',
+      description: 'How many decisions would change: with which keys, for which models, by which rules.',
       content: { 'application/json': 'ReplayReport', 'text/event-stream': 'ReplayEvent' },
     },
     errors: [400, ...ANALYSIS],
