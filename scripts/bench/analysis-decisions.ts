@@ -19,8 +19,8 @@ const ADDRESSES = 20;
 /** So many in a transaction: the gateway writes meanwhile. */
 const CHUNK = 5_000;
 
-/** Logs decisions of the last day, as the policy makes them: nearly no two of the same question. */
-export async function fillDecisions(store: Store, world: World): Promise<void> {
+/** Logs decisions of the last day, as the policy makes them, nearly all of different questions. @returns the end of that day, RFC 3339 */
+export async function fillDecisions(store: Store, world: World): Promise<string> {
   const pdp = createPdp();
   const keys = [...world.keys.values()];
   const models = [...new Set(activeMappings(world).map(({ modelId }) => modelId))];
@@ -40,6 +40,7 @@ export async function fillDecisions(store: Store, world: World): Promise<void> {
     });
   }
   pdp.close();
+  return new Date(now).toISOString();
 }
 
 /** What the policy decides of a call of a key, by the rules of a world, as it is recorded. */

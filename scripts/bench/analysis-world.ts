@@ -121,12 +121,12 @@ const changedWorld = (world: World): World => ({
 
 /**
  * Fills the database of a gateway that runs: a thousand keys of fifty members, each with six rules of its own, and a log of decisions.
- * @returns two exports: as it is, and with a changed rule of every key
+ * @returns two exports: as it is, and with a changed rule of every key; and when the log ends
  */
 export async function fillWorld(
   dataDir: string,
   variables: Readonly<Record<string, string>>,
-): Promise<{ before: string; after: string }> {
+): Promise<{ before: string; after: string; loggedTo: string }> {
   const store = createStore({ path: databasePath(dataDir), clock: systemClock, busyTimeoutMs: 5000 });
   try {
     const [pepper] = loadSecrets(dataDir, { create: false }).peppers;
@@ -134,13 +134,13 @@ export async function fillWorld(
     const { upstreams, sandbox } = readConfig({ ...variables, DATA_DIR: dataDir });
     const catalog = createCatalog({ sandbox, upstreams, clock: systemClock });
     const world = await store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
-    await fillDecisions(store, world);
+    const loggedTo = await fillDecisions(store, world);
     const folder = path.join(dataDir, 'exports');
     mkdirSync(folder);
     const files = { before: path.join(folder, 'before.json'), after: path.join(folder, 'after.json') };
     writeFileSync(files.before, JSON.stringify(worldDocument(world)));
     writeFileSync(files.after, JSON.stringify(worldDocument(changedWorld(world))));
-    return files;
+    return { ...files, loggedTo };
   } finally {
     store.close();
   }
