@@ -9,11 +9,11 @@ export class SharedProgress {
     this.#numbers = new Int32Array(memory);
   }
 
-  /** @throws Error when the other side does not want the work any more */
-  tell(done: number, all: number): void {
+  /** @returns whether the other side still wants the work */
+  tell(done: number, all: number): boolean {
     Atomics.store(this.#numbers, 0, done);
     Atomics.store(this.#numbers, 1, all);
-    if (Atomics.load(this.#numbers, 2) === 1) throw new Error('Nobody waits for the answer.');
+    return Atomics.load(this.#numbers, 2) === 0;
   }
 
   /** The numbers of the last `tell`. */

@@ -8,8 +8,8 @@ import type { Analyst } from './analyst.ts';
 const EVERY_MS = 200;
 
 /**
- * A replay, with how far it is and at the end what came. It is given up when nobody reads on, or the signal is aborted.
- * @throws as `Analyst.analyse`
+ * A replay: how far it is, and at the end the analysis. It is given up when nobody reads on, or the signal is aborted.
+ * @throws as `Analyst.analyse`; ApiError 499 when the signal is aborted
  */
 export async function* streamReplay(
   analyst: Pick<Analyst, 'analyse'>,
@@ -19,6 +19,7 @@ export async function* streamReplay(
   const progress = new SharedProgress();
   const stop = (): void => progress.stop();
   signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
   const running = analyst.analyse(job, progress);
   try {
     for (let told = '0 0'; ; ) {
