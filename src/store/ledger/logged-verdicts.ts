@@ -29,7 +29,6 @@ export type LoggedVerdict = Row<
   | 'violationsJson'
   | 'shadowJson'
   | 'bundleDigest'
-  | 'ruleRevision'
   | 'inputJson'
 >;
 
@@ -83,7 +82,7 @@ export function* listVerdicts(db: Database, ids: readonly number[]): Generator<L
       build
         .selectFrom('call_verdicts')
         .select(['id', 'document', 'outcome', 'reasonJson', 'violationsJson', 'shadowJson', 'bundleDigest'])
-        .select(['ruleRevision', 'inputJson'])
+        .select('inputJson')
         .where('id', 'in', chunk),
     );
     const byId = new Map(rows.map((row) => [row.id, row]));
