@@ -5182,9 +5182,9 @@ export interface ReplayChanged {
 
 export interface ReplayUnjudged {
   /**
-   * `not_on_record`: the decision or the rules that it saw are not in the database any more. `subject_gone`: its key or member is no longer there, so nobody can make that call now. `failed`: the policy could not be evaluated, which is 503 in the gateway.
+   * `not_on_record`: the decision or the rules that it saw are not in the database any more. `damaged`: those rules are not what their digest says. `subject_gone`: its key or member is no longer there, so nobody can make that call now. `failed`: the policy could not be evaluated, which is 503 in the gateway.
    */
-  reason: 'not_on_record' | 'subject_gone' | 'failed';
+  reason: 'not_on_record' | 'damaged' | 'subject_gone' | 'failed';
   decisions: number;
   /**
    * Ids of the first decisions of a group, by the time; of those that are alike in all, of one.

@@ -16,6 +16,7 @@ const CHANGES: Readonly<Record<ReplayChange, { readonly text: string; readonly c
 
 const UNJUDGED: Readonly<Record<ReplayUnjudged['reason'], string>> = {
   not_on_record: 'they, or the rules that they saw, are not on record any more',
+  damaged: 'the rules that they saw are not what their digest says',
   subject_gone: 'their key or member is no longer there',
   failed: 'the policy could not be evaluated',
 };

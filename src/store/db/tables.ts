@@ -501,7 +501,7 @@ export interface KeptUsageTable {
 }
 
 /** Documents that decisions saw. */
-export interface DataDocumentsTable extends Interned {
+interface DataDocumentsTable extends Interned {
   digest: string;
   /** The text, or its pieces (text-parts.ts). */
   text: string;

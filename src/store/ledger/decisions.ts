@@ -3,7 +3,7 @@ import { notFound } from '../../domain/errors.ts';
 import type { DenialStep, PolicyInput, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { DataDocumentsTable, DecisionsView, Row } from '../db/tables.ts';
+import type { DecisionsView } from '../db/tables.ts';
 import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
 import { earliestNumber } from './call-number.ts';
 
@@ -86,17 +86,12 @@ export function getDataDocument(db: Database, organizationId: string, decisionId
       .select(['data_documents.digest', 'data_documents.text']),
   );
   if (row === undefined) throw notFound('There is no such decision.');
-  return joinedDocument(db, row, decisionId);
-}
-
-/** The text of the data document of a decision. @throws Error when the parts that are stored do not make that text */
-export function joinedDocument(
-  db: Database,
-  { digest, text: stored }: Row<DataDocumentsTable, 'digest' | 'text'>,
-  decision: string,
-): string {
-  if (!isInParts(stored)) return stored;
-  const text = readJoined(prepareTextParts(db, 'compiled_parts'), stored);
-  if (hash('sha256', text) !== digest) throw new Error(`The data document of ${decision} is not what was stored.`);
+  const text = documentText(db, row.text);
+  if (isInParts(row.text) && hash('sha256', text) !== row.digest)
+    throw new Error(`The data document of ${decisionId} is not what was stored.`);
   return text;
 }
+
+/** The text of a data document, by what its row holds. @throws Error when a part of it is missing */
+export const documentText = (db: Database, stored: string): string =>
+  isInParts(stored) ? readJoined(prepareTextParts(db, 'compiled_parts'), stored) : stored;

@@ -1,10 +1,11 @@
+import { hash } from 'node:crypto';
 import { idOfBytes } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { CallVerdictsTable, Row } from '../db/tables.ts';
 import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
 import { numbersFrom } from './call-number.ts';
-import { joinedDocument } from './decisions.ts';
+import { documentText } from './decisions.ts';
 
 /** A decided call by the rows that it refers to: who asked for what, and how it was decided. */
 export interface DecidedReference {
@@ -22,14 +23,7 @@ export interface LoggedDocument {
 /** A decision as it was judged, which many calls may share. */
 export type LoggedVerdict = Row<
   CallVerdictsTable,
-  | 'id'
-  | 'document'
-  | 'outcome'
-  | 'reasonJson'
-  | 'violationsJson'
-  | 'shadowJson'
-  | 'bundleDigest'
-  | 'inputJson'
+  'id' | 'document' | 'outcome' | 'reasonJson' | 'violationsJson' | 'shadowJson' | 'bundleDigest' | 'inputJson'
 >;
 
 const PAGE = 5000;
@@ -93,10 +87,12 @@ export function* listVerdicts(db: Database, ids: readonly number[]): Generator<L
   }
 }
 
-/** The data document that a decision saw; undefined: it is not on record. @throws Error when it is not what was stored */
-export function findDocument(db: Database, verdict: LoggedVerdict): LoggedDocument | undefined {
-  const row = db.get(build.selectFrom('data_documents').select(['digest', 'text']).where('id', '=', verdict.document));
-  return row === undefined ? undefined : { digest: row.digest, text: joinedDocument(db, row, `verdict ${verdict.id}`) };
+/** The data document that a decision saw; undefined: it is not on record; `damaged`: it is not what its digest says. */
+export function findDocument(db: Database, { document }: LoggedVerdict): LoggedDocument | 'damaged' | undefined {
+  const row = db.get(build.selectFrom('data_documents').select(['digest', 'text']).where('id', '=', document));
+  if (row === undefined) return undefined;
+  const text = documentText(db, row.text);
+  return hash('sha256', text) === row.digest ? { digest: row.digest, text } : 'damaged';
 }
 
 /** The ids of decisions of the organization, by the numbers of their calls. */

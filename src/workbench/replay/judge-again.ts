@@ -67,10 +67,10 @@ function judgementOf(pdp: Pdp, input: PolicyInput, data: DataDocument): Judgemen
   }
 }
 
-type DocumentOf = (verdict: LoggedVerdict, input: PolicyInput) => DataDocument | 'not_on_record' | 'subject_gone';
+type DocumentOf = (verdict: LoggedVerdict, input: PolicyInput) => DataDocument | Unjudged;
 
 function recordedDocuments(db: Database): DocumentOf {
-  let latest: { readonly id: number; readonly document: DataDocument | 'not_on_record' } | undefined;
+  let latest: { readonly id: number; readonly document: DataDocument | Unjudged } | undefined;
   return (verdict) => {
     const { document: id } = verdict;
     if (id === null) return 'not_on_record';

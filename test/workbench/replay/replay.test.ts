@@ -164,6 +164,17 @@ describe('by the rules that were seen', () => {
     });
   });
 
+  it('counts apart what saw a document that is not what its digest says', () => {
+    const id = log(withKeyRules(noOpus), 'gpt-5');
+    log(withKeyRules(), 'gpt-5');
+    db.connection.prepare("UPDATE data_documents SET text = text || ' ' WHERE text LIKE '%rule_1%'").run();
+    expect(replayed(withKeyRules(), 'recorded')).toMatchObject({
+      unchanged: 1,
+      unjudged: [{ reason: 'damaged', decisions: 1, examples: [id] }],
+      recorded: { identical: 1, different: 0 },
+    });
+  });
+
   it('counts apart what is not on record any more', () => {
     const ids = ['gpt-5', 'claude-opus'].map((model) => log(withKeyRules(noOpus), model));
     log(withKeyRules(), 'gpt-5');
