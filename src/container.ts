@@ -164,6 +164,7 @@ async function build(
     allowPrivateUpstreams: config.allowPrivateUpstreams,
     trustedProxies: config.trustedProxies ?? undefined,
     telemetry,
+    keepAliveMs: timeouts.keepAliveComment,
     takeRate,
     load: managementLoad,
     readiness: front.readiness,

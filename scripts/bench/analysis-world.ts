@@ -16,6 +16,7 @@ import { insertMember } from '../../src/store/tenants/members.ts';
 import { listOrganizations, listProjects } from '../../src/store/tenants/tenants.ts';
 import { readWorld, type World } from '../../src/workbench/world/world.ts';
 import { worldDocument } from '../../src/workbench/world/world-document.ts';
+import { fillDecisions } from './analysis-decisions.ts';
 
 export const KEYS = 1000;
 export const MODELS = 500;
@@ -119,13 +120,13 @@ const changedWorld = (world: World): World => ({
 });
 
 /**
- * Fills the database of a gateway that runs: a thousand keys of fifty members, each with six rules of its own.
- * @returns two exports: as it is, and with a changed rule of every key
+ * Fills the database of a gateway that runs: a thousand keys of fifty members, each with six rules of its own, and a log of decisions.
+ * @returns two exports: as it is, and with a changed rule of every key; and when the log ends
  */
 export async function fillWorld(
   dataDir: string,
   variables: Readonly<Record<string, string>>,
-): Promise<{ before: string; after: string }> {
+): Promise<{ before: string; after: string; loggedTo: string }> {
   const store = createStore({ path: databasePath(dataDir), clock: systemClock, busyTimeoutMs: 5000 });
   try {
     const [pepper] = loadSecrets(dataDir, { create: false }).peppers;
@@ -133,12 +134,13 @@ export async function fillWorld(
     const { upstreams, sandbox } = readConfig({ ...variables, DATA_DIR: dataDir });
     const catalog = createCatalog({ sandbox, upstreams, clock: systemClock });
     const world = await store.read((db) => readWorld(db, { catalog, servedProviders: new Set() }));
+    const loggedTo = await fillDecisions(store, world);
     const folder = path.join(dataDir, 'exports');
     mkdirSync(folder);
     const files = { before: path.join(folder, 'before.json'), after: path.join(folder, 'after.json') };
     writeFileSync(files.before, JSON.stringify(worldDocument(world)));
     writeFileSync(files.after, JSON.stringify(worldDocument(changedWorld(world))));
-    return files;
+    return { ...files, loggedTo };
   } finally {
     store.close();
   }

@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { cliCommand, root } from '../runtime.js';
+import { DECISIONS } from './analysis-decisions.ts';
 import { catalogueVariables, fillWorld, KEYS, MAPPINGS, MODELS } from './analysis-world.ts';
 import { startChild } from './children.ts';
 import { Connection } from './connection.ts';
@@ -78,16 +79,17 @@ async function runCommand(env: NodeJS.ProcessEnv, args: readonly string[]): Prom
 }
 
 /** A draft for the organization: it concerns every key. */
-async function diffByApi({ managementUrl, masterKey }: Gateway): Promise<void> {
-  const response = await fetch(`${managementUrl}/v1/master/policy/diff`, {
+async function draftByApi({ managementUrl, masterKey }: Gateway, what: 'diff' | 'replay', more = {}): Promise<void> {
+  const response = await fetch(`${managementUrl}/v1/master/policy/${what}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${masterKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({
+      ...more,
       rules: [{ organization: true, ruleType: 'deny_models', ruleValue: { models: ['model-1*'] } }],
     }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`policy/diff answered ${response.status}: ${text.slice(0, 500)}`);
+  if (!response.ok) throw new Error(`policy/${what} answered ${response.status}: ${text.slice(0, 500)}`);
 }
 
 /** Analyses of a thousand keys by command and by API, next to a running gateway. */
@@ -98,8 +100,8 @@ export async function measureAnalyses(folder: string, progress: Progress): Promi
   const variables = catalogueVariables(`http://127.0.0.1:${upstream.port}`);
   const gateway = await startGateway(folder, upstream, { variables });
   const dataDir = path.join(folder, 'data');
-  progress.say(`analysis: storing ${KEYS} keys`);
-  const { before, after } = await fillWorld(dataDir, variables);
+  progress.say(`analysis: storing ${KEYS} keys and ${DECISIONS} decisions`);
+  const { before, after, loggedTo } = await fillWorld(dataDir, variables);
   progress.say('analysis: calls without one');
   await callWhile(gateway, pause(IDLE_SECONDS * 1000)); // Warm-up.
   const idle = await callWhile(gateway, pause(IDLE_SECONDS * 1000));
@@ -108,7 +110,13 @@ export async function measureAnalyses(folder: string, progress: Progress): Promi
     ['portcullis access --all --json', true, () => runCommand(env, ['access', '--all', '--json'])],
     ['portcullis policy diff --json', true, () => runCommand(env, ['policy', 'diff', before, after, '--json'])],
     ['portcullis policy lint --json', false, () => runCommand(env, ['policy', 'lint', '--json'])],
-    ['POST /v1/master/policy/diff', true, () => diffByApi(gateway)],
+    ['POST /v1/master/policy/diff', true, () => draftByApi(gateway, 'diff')],
+    [
+      'portcullis replay --recorded --json',
+      true,
+      () => runCommand(env, ['replay', '--recorded', '--to', loggedTo, '--json']),
+    ],
+    ['POST /v1/master/policy/replay', true, () => draftByApi(gateway, 'replay', { to: loggedTo })],
   ];
   const analyses: AnalysisFigure[] = [];
   for (const [name, hasAim, work] of works) {

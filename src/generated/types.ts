@@ -5303,6 +5303,214 @@ export interface LintFinding {
 }
 
 /**
+ * An event of a streamed replay. Its SSE `event` is `progress`, as often as there is something to tell, and at the end `report`.
+ */
+export type ReplayEvent = ReplayProgress | ReplayReport;
+
+export interface ReplayProgress {
+  /**
+   * Decisions that were judged.
+   */
+  done: number;
+  /**
+   * Those that were found; it grows while nothing is judged yet.
+   */
+  all: number;
+}
+
+/**
+ * Logged decisions, judged again. The input of each is the logged one: its candidates with the facts of that time, its address, its subjects.
+ */
+export interface ReplayReport {
+  /**
+   * By which rules: `recorded`, those that each decision saw; `current`, those in force now; `draft`, those with the draft.
+   */
+  by: 'recorded' | 'current' | 'draft';
+  /**
+   * The policy that judged, and the revision of the rules now.
+   */
+  policyRevision: string;
+  /**
+   * Inclusive.
+   */
+  from: string;
+  /**
+   * Exclusive.
+   */
+  to: string;
+  /**
+   * Logged decisions that were asked about.
+   */
+  decisions: number;
+  /**
+   * That permit and deny what they did.
+   */
+  unchanged: number;
+  changed: ReplayChanged;
+  /**
+   * Decisions that were not judged, by the reason; none of them is in another number.
+   */
+  unjudged: ReplayUnjudged[];
+  /**
+   * Policies other than the one that judged now, and how many of the decisions they had made.
+   */
+  otherPolicies: ReplayOtherPolicy[];
+  /**
+   * With the recorded rules, of the decisions that the same policy had made: whether what came is, byte for byte, what is on record. Else null.
+   */
+  recorded: null | ReplayProof;
+  groupBy: ReplayDimension[];
+  /**
+   * Decisions that changed alike, those of most decisions first.
+   */
+  groups: ReplayGroup[];
+  /**
+   * How many groups of fewer decisions are left out.
+   */
+  moreGroups: number;
+  /**
+   * Every rule that a group names.
+   */
+  rules: AccessRule[];
+  /**
+   * Of drafts: names that neither the catalogue nor the organization has, with the nearest one.
+   */
+  warnings: string[];
+}
+
+export type ReplayDimension = 'key' | 'member' | 'rule' | 'model';
+
+/**
+ * `denied`: a call that was permitted would be denied. `permitted`: one that was denied would be permitted. `widened`: permitted then and now, with a candidate that was not. `narrowed`: permitted then and now, with fewer candidates.
+ */
+export type ReplayChange = 'denied' | 'permitted' | 'widened' | 'narrowed';
+
+/**
+ * Decisions by what changed.
+ */
+export interface ReplayChanged {
+  denied: number;
+  permitted: number;
+  widened: number;
+  narrowed: number;
+}
+
+export interface ReplayUnjudged {
+  /**
+   * `not_on_record`: the decision or the rules that it saw are not in the database any more. `damaged`: those rules are not what their digest says. `subject_gone`: its key or member is no longer there, so nobody can make that call now. `failed`: the policy could not be evaluated, which is 503 in the gateway.
+   */
+  reason: 'not_on_record' | 'damaged' | 'subject_gone' | 'failed';
+  decisions: number;
+  /**
+   * Ids of the first decisions of a group, by the time; of those that are alike in all, of one.
+   */
+  examples: string[];
+}
+
+export interface ReplayOtherPolicy {
+  digest: string;
+  decisions: number;
+}
+
+export interface ReplayProof {
+  identical: number;
+  different: number;
+  /**
+   * The first 100 that differ; of those that are alike in all, one.
+   */
+  differences: ReplayDifference[];
+}
+
+export interface ReplayDifference {
+  decisionId: string;
+  /**
+   * That are alike in all.
+   */
+  decisions: number;
+  recorded: ReplayResult;
+  replayed: ReplayResult;
+}
+
+/**
+ * The JSON texts as they are recorded.
+ */
+export interface ReplayResult {
+  outcome: 'permit' | 'deny';
+  reasonJson: string | null;
+  violationsJson: string;
+  shadowJson: string | null;
+}
+
+/**
+ * What it is not grouped by is null.
+ */
+export interface ReplayGroup {
+  change: ReplayChange;
+  key: null | ReplayNamed;
+  member: null | ReplayNamed;
+  /**
+   * As it was asked for.
+   */
+  model: string | null;
+  /**
+   * The rules that deny on the side that denies: then, for what is newly permitted, and now, for what no longer is. Of a call those of its reason; of one that is permitted then and now, those against the candidates that differ.
+   */
+  ruleIds: string[] | null;
+  decisions: number;
+  /**
+   * Ids of the first decisions of a group, by the time; of those that are alike in all, of one.
+   */
+  examples: string[];
+}
+
+export interface ReplayNamed {
+  id: string;
+  /**
+   * The key's description or the member's e-mail.
+   */
+  name: string | null;
+}
+
+/**
+ * Which logged decisions to judge again, and by which rules: those in force now, unless it says otherwise.
+ */
+export interface ReplayRequest {
+  /**
+   * Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time. Default: seven days before `to`.
+   */
+  from?: string;
+  /**
+   * End: a date (that day is included) or an RFC 3339 time (exclusive). Default: now.
+   */
+  to?: string;
+  keyId?: string;
+  /**
+   * The owner of the key: a membership id, or the e-mail of a present member.
+   */
+  memberId?: string;
+  /**
+   * That was asked for, or that served.
+   */
+  model?: string;
+  /**
+   * By the rules that each decision saw: the same policy must say the same, byte for byte.
+   */
+  recorded?: boolean;
+  /**
+   * A draft: the rules in force now with these changes.
+   */
+  rules?: DraftRule[];
+  /**
+   * Default: all four.
+   */
+  groupBy?: ReplayDimension[];
+  /**
+   * Answer with server-sent events that tell how far it is.
+   */
+  stream?: boolean;
+}
+
+/**
  * Everyone whose rules decide calls, with their rules: what `portcullis policy export` writes and `portcullis policy diff` reads. It holds no secrets, credentials or custom models.
  */
 export interface WorldDocument {

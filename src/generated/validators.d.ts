@@ -212,6 +212,20 @@ import type {
   ProviderRules,
   ProvidersValue,
   ReasoningDetail,
+  ReplayChange,
+  ReplayChanged,
+  ReplayDifference,
+  ReplayDimension,
+  ReplayEvent,
+  ReplayGroup,
+  ReplayNamed,
+  ReplayOtherPolicy,
+  ReplayProgress,
+  ReplayProof,
+  ReplayReport,
+  ReplayRequest,
+  ReplayResult,
+  ReplayUnjudged,
   ResponseFormat,
   RoutingAttempt,
   RuleAnswer,
@@ -475,6 +489,20 @@ export declare const validateProviderList: Validator<ProviderList>;
 export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
 export declare const validateReasoningDetail: Validator<ReasoningDetail>;
+export declare const validateReplayChange: Validator<ReplayChange>;
+export declare const validateReplayChanged: Validator<ReplayChanged>;
+export declare const validateReplayDifference: Validator<ReplayDifference>;
+export declare const validateReplayDimension: Validator<ReplayDimension>;
+export declare const validateReplayEvent: Validator<ReplayEvent>;
+export declare const validateReplayGroup: Validator<ReplayGroup>;
+export declare const validateReplayNamed: Validator<ReplayNamed>;
+export declare const validateReplayOtherPolicy: Validator<ReplayOtherPolicy>;
+export declare const validateReplayProgress: Validator<ReplayProgress>;
+export declare const validateReplayProof: Validator<ReplayProof>;
+export declare const validateReplayReport: Validator<ReplayReport>;
+export declare const validateReplayRequest: Validator<ReplayRequest>;
+export declare const validateReplayResult: Validator<ReplayResult>;
+export declare const validateReplayUnjudged: Validator<ReplayUnjudged>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;

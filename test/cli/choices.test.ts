@@ -44,6 +44,7 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ['decisions list', '--outcome <outcome>', 'permit, deny'],
   ['policy diff', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
+  ['replay', '--fail-on <what...>', 'new-denial, new-access'],
   ['usage', '--by <granularity>', 'hour, day, total'],
 ];
 
@@ -58,6 +59,7 @@ const LISTS: readonly (readonly [command: string, option: string, value: string,
   ['custom-models add', '--supports <list>', 'tools,flying', `It must be "none" or a comma list of ${CAPABILITIES}.`],
   ['custom-models add', '--input <list>', 'text,smell', 'It must be a comma list of text, image, audio, video, file.'],
   ['custom-models add', '--output <list>', 'text,video', 'It must be a comma list of text, image, audio.'],
+  ['replay', '--group-by <dimensions>', 'key,team', 'It must be a comma list of key, member, rule, model.'],
   ['usage', '--group-by <dimensions>', 'key,team', 'It must be a comma list of member, model, provider, project, key.'],
 ];
 

@@ -125,6 +125,14 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
     ],
     request: { model: 'sandbox-free' },
   }),
+  'POST /v1/master/policy/replay': (choose) => ({
+    keyId: choose('key'),
+    memberId: choose('member'),
+    rules: [
+      { ...MODEL_RULE, key: choose('keyReference') },
+      { id: choose('memberRule'), remove: true },
+    ],
+  }),
   'POST /v1/master/policy/diff': (choose) => ({
     rules: [
       { ...MODEL_RULE, key: choose('keyReference') },

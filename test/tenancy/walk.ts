@@ -69,4 +69,5 @@ export async function expectNotFound(
 const BODY_STATUSES: Readonly<Record<string, readonly number[]>> = {
   'POST /v1/master/policy/evaluate': [400, 404],
   'POST /v1/master/policy/diff': [400],
+  'POST /v1/master/policy/replay': [400, 404],
 };

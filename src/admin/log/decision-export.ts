@@ -1,5 +1,5 @@
 import manifest from '../../../package.json' with { type: 'json' };
-import type { PolicyInput, PolicyViolation } from '../../generated/types.ts';
+import { permittedBy } from '../../policy/permitted-by.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type DecidedCall, listDecided } from '../../store/ledger/call-log.ts';
 import { numbersFrom, timeOfNumber } from '../../store/ledger/call-number.ts';
@@ -48,7 +48,7 @@ function opaEntry(organizationId: string, { call, decision }: DecidedCall): obje
     bundles: { policy: { revision: bundleDigest } },
     path: DECISION_PATH,
     input,
-    result: { permitted: permittedOf(input, violations), violations, ...(shadow === null ? {} : { shadow }) },
+    result: { permitted: permittedBy(input, violations), violations, ...(shadow === null ? {} : { shadow }) },
     ...(entry.requestedBy === null ? {} : { requested_by: entry.requestedBy }),
     timestamp: entry.timestamp,
     portcullis: {
@@ -71,10 +71,4 @@ function opaEntry(organizationId: string, { call, decision }: DecidedCall): obje
       cost: entry.cost,
     },
   };
-}
-
-/** A candidate is permitted when no violation names it, and none counts for all (schemas/policy/decision.json). */
-function permittedOf({ candidates }: PolicyInput, violations: readonly PolicyViolation[]): string[] {
-  const named = new Set(violations.map(({ candidate }) => candidate));
-  return named.has(undefined) ? [] : candidates.flatMap(({ id }) => (named.has(id) ? [] : [id]));
 }

@@ -48,6 +48,20 @@ export function readLogRequest(db: Database, actor: Actor, query: unknown): LogR
   return { filter, page: { limit: Number(limit), cursor } };
 }
 
+const DEFAULT_RANGE_MS = 7 * 86_400_000;
+
+/** A search for all calls of a range of time. Epoch ms, `to` exclusive. */
+export type RangeFilter = CallFilter & { readonly from: number; readonly to: number };
+
+/** As `readLogRequest`; the range is the seven days before `to`, and that is now, unless it is said otherwise. */
+export function readRangeFilter(db: Database, actor: Actor, query: unknown, now: number): RangeFilter {
+  const { filter } = readLogRequest(db, actor, query);
+  const { to = now } = filter;
+  const { from = Math.max(0, to - DEFAULT_RANGE_MS) } = filter;
+  if (from >= to) throw invalidRequest('/from must lie before /to.', '/from');
+  return { ...filter, from, to };
+}
+
 /** Whose call may be shown. */
 export interface SeenBy {
   readonly organizationId: string;

@@ -1,24 +1,18 @@
 import { once } from 'node:events';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { exportDecisions } from '../../admin/log/decision-export.ts';
 import { type LogRequest, readLogRequest, seenBy } from '../../admin/log/log-query.ts';
 import { getCall, getLoggedDecision, listCalls, listDecisions } from '../../admin/log/log-view.ts';
-import { formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
+import { parseTime, parseTimeEnd } from '../../domain/time.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import { showCall, showCalls, showDecision, showDecisions } from '../output/log-output.ts';
 import { groupId, keyId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named } from '../terminal/common-options.ts';
 import { progressBar } from '../terminal/progress.ts';
-import { UsageError } from '../terminal/usage-error.ts';
+import { beginOf, type TimeOptions, timeOptions } from '../terminal/time-options.ts';
 
-interface TimeOptions extends CommonOptions {
-  readonly since?: number;
-  readonly from?: string;
-  readonly to?: string;
-}
-
-interface SearchOptions extends TimeOptions {
+interface SearchOptions extends TimeOptions, CommonOptions {
   readonly key?: string;
   readonly member?: string;
   readonly model?: string;
@@ -31,32 +25,6 @@ interface SearchOptions extends TimeOptions {
   readonly request?: string;
   readonly limit?: string;
   readonly cursor?: string;
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** `1h` in ms. */
-function parseSince(text: string): number {
-  const [, digits = '', unit = ''] = /^([1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
-  const length = UNITS[unit];
-  if (length === undefined) throw new InvalidArgumentError('Write a whole number and s, m, h or d, such as 1h.');
-  return Number(digits) * length;
-}
-
-const TIME_FORMS = `
-Times are UTC: a date, or an RFC 3339 time. As --to a date is included, a time is not.`;
-
-const timeOptions = (command: Command): Command =>
-  command
-    .addOption(new Option('--since <length>', 'only of this long: 30m, 1h, 7d').argParser(parseSince))
-    .option('--from <time>', 'not before this time or day')
-    .option('--to <time>', 'before this time, or to the end of this day')
-    .addHelpText('after', TIME_FORMS);
-
-/** Where the time begins. @throws UsageError */
-function beginOf({ since, from }: TimeOptions, now: number): string | undefined {
-  if (since !== undefined && from !== undefined) throw new UsageError('Choose --since or --from.');
-  return since === undefined ? from : formatTime(Math.max(0, now - since));
 }
 
 const isOurs = (request: string): boolean => /^req_[0-9a-f]{32}$/.test(request);
@@ -144,7 +112,7 @@ export function decisionCommands(program: Command, env: Environment): void {
   timeOptions(decisions.command('export'))
     .option('--org <organization>', 'the organization, where there are several')
     .description("Write decisions as NDJSON, in the format of OPA's decision log. The oldest come first.")
-    .action(async (options: TimeOptions) => {
+    .action(async (options: TimeOptions & CommonOptions) => {
       await inWorkspace(env, 'read', options.org, (workspace) => writeDecisions(workspace, options));
     });
 }

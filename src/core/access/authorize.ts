@@ -156,18 +156,23 @@ async function decide(
   };
 }
 
+/** What the store keeps of a result. */
+export const recordedResult = (
+  result: PolicyDecision,
+  reason: DenialReason | undefined,
+): Pick<DecisionRecord, 'outcome' | 'reasonJson' | 'violationsJson' | 'shadowJson'> => ({
+  outcome: reason === undefined ? 'permit' : 'deny',
+  reasonJson: reason === undefined ? null : JSON.stringify(reason),
+  violationsJson: JSON.stringify(result.violations),
+  shadowJson: result.shadow === undefined ? null : JSON.stringify(result.shadow),
+});
+
 /** The decision as the store keeps it. */
-export function decisionRecord(decision: Decision, reason?: DenialReason): DecisionRecord {
-  const { result } = decision;
-  return {
-    outcome: reason === undefined ? 'permit' : 'deny',
-    reasonJson: reason === undefined ? null : JSON.stringify(reason),
-    violationsJson: JSON.stringify(result.violations),
-    shadowJson: result.shadow === undefined ? null : JSON.stringify(result.shadow),
-    bundleDigest: decision.bundleDigest,
-    dataDigest: decision.data.digest,
-    dataText: decision.data.stored,
-    ruleRevision: decision.ruleRevision,
-    inputJson: inputText(decision.input),
-  };
-}
+export const decisionRecord = (decision: Decision, reason?: DenialReason): DecisionRecord => ({
+  ...recordedResult(decision.result, reason),
+  bundleDigest: decision.bundleDigest,
+  dataDigest: decision.data.digest,
+  dataText: decision.data.stored,
+  ruleRevision: decision.ruleRevision,
+  inputJson: inputText(decision.input),
+});

@@ -11,19 +11,30 @@ export interface SendEventsDeps {
 }
 
 /** Answers a call with a stream of events, each with its `metadata` in a form. */
-export async function sendEvents<Event extends { readonly metadata?: object }>(
-  { telemetry, keepAliveMs }: SendEventsDeps,
+export const sendEvents = <Event extends { readonly metadata?: object }>(
+  deps: SendEventsDeps,
   ctx: AppContext,
   events: AsyncIterable<Event | WrittenAnswer<Event>>,
   form: MetadataForm,
   { nameOf, end }: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
-): Promise<void> {
-  await writeEventStream(ctx.res, events, {
+): Promise<void> =>
+  sendFormed(deps, ctx, events, {
     ...(nameOf === undefined ? {} : { nameOf: (event) => nameOf(event instanceof WrittenAnswer ? event.ours : event) }),
     ...(end === undefined ? {} : { end }),
+    formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
+  });
+
+/** Answers with a stream of events, each as `formed` gives it. */
+export async function sendFormed<Chunk extends object>(
+  { telemetry, keepAliveMs }: SendEventsDeps,
+  ctx: AppContext,
+  chunks: AsyncIterable<Chunk>,
+  options: Pick<EventStreamOptions<Chunk>, 'formed' | 'nameOf' | 'end'>,
+): Promise<void> {
+  await writeEventStream(ctx.res, chunks, {
+    ...options,
     signal: ctx.state.signal,
     keepAliveMs,
-    formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
     onFailure(failure) {
       ctx.state.errorCode = failure.code;
       // The attempt logs a stream that a provider broke.

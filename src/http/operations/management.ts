@@ -452,6 +452,23 @@ const singles = [
     errors: [400, ...ANALYSIS],
   },
   {
+    method: 'post',
+    path: '/v1/master/policy/replay',
+    id: 'replayPolicy',
+    tag: 'Policy',
+    summary: 'What the rules, or a draft, would make of logged decisions',
+    description:
+      'At most 100,000 decisions, within 30 seconds, outside the serving thread. With `stream` the answer is server-sent events: `progress`, each a `ReplayProgress`, then `report`; a failure after the first byte is an event without a name. Developers replay those of their own keys, without a draft.',
+    key: 'master',
+    request: 'ReplayRequest',
+    answer: {
+      status: 200,
+      description: 'How many decisions would change: with which keys, for which models, by which rules.',
+      content: { 'application/json': 'ReplayReport', 'text/event-stream': 'ReplayEvent' },
+    },
+    errors: [400, ...ANALYSIS],
+  },
+  {
     method: 'get',
     path: '/v1/master/usage',
     id: 'getUsage',

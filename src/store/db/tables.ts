@@ -387,8 +387,8 @@ export interface CallOriginsTable extends Digested {
 
 /** A decision as it was judged. */
 export interface CallVerdictsTable extends Digested {
-  /** A row of `data_documents`. */
-  document: number;
+  /** A row of `data_documents`; null: an old decision of which none was on record. */
+  document: number | null;
   clientAddress: string | null;
   outcome: 'permit' | 'deny';
   bundleDigest: string;

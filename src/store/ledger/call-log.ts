@@ -92,18 +92,18 @@ const ORIGIN = [
   'call_origins.stream',
 ] as const;
 
-const loggedOf = (organizationId: string) =>
-  ofOrganization(organizationId)
+const logged = (calls: ReturnType<typeof ofOrganization>) =>
+  calls
     .select(LEDGER)
     .select(ORIGIN)
     .select(['call_verdicts.outcome', 'call_verdicts.reasonJson', 'call_verdicts.clientAddress'])
     .select(['call_targets.providerId', 'call_targets.modelId', 'call_targets.providerKeyId'])
     .select('call_targets.attemptsJson');
 
-const selectLogged = (organizationId: string, numbers: readonly number[]) =>
-  loggedOf(organizationId).where('ledger.number', 'in', numbers).orderBy('ledger.number', 'desc');
+const loggedAt = (calls: ReturnType<typeof ofOrganization>, numbers: readonly number[]) =>
+  logged(calls).where('ledger.number', 'in', numbers).orderBy('ledger.number', 'desc');
 
-type Row = ReturnType<ReturnType<typeof selectLogged>['execute']> extends Promise<(infer R)[]> ? R : never;
+type Row = ReturnType<ReturnType<typeof loggedAt>['execute']> extends Promise<(infer R)[]> ? R : never;
 
 /** A call with its decision, as they stand in the ledger. Amounts in pico-dollars, times in epoch ms. */
 export interface LoggedCall
@@ -132,11 +132,16 @@ function toLogged({ reasonJson, costDetailsJson, attemptsJson, ...row }: Row): L
   };
 }
 
-/** The rows of these numbers that are what is wanted: a code of the index does not tell. */
-function readWanted(db: Database, numbers: readonly number[], filter: CallFilter): LoggedCall[] {
-  const { keyId, memberId, clientRequestId, model, provider, outcome, ruleId, groupId } = filter;
-  const { clientAddress, isDecided } = filter;
-  let query = selectLogged(filter.organizationId, numbers);
+/** Calls by their numbers, with what their decisions' ids are made of. */
+export const decidedAt = (organizationId: string, numbers: readonly number[]) =>
+  ofOrganization(organizationId)
+    .select(['ledger.number', 'ledger.id', 'ledger.decisionId'])
+    .where('ledger.number', 'in', numbers);
+
+/** The calls that are wanted, but for those of another reason or request, which their rows alone do not tell. */
+export function wantedCalls(filter: CallFilter): ReturnType<typeof ofOrganization> {
+  const { keyId, memberId, groupId, clientRequestId, model, provider, outcome, ruleId, clientAddress, isDecided } = filter;
+  let query = ofOrganization(filter.organizationId);
   if (keyId !== undefined) query = query.where('call_origins.keyId', '=', keyId);
   if (memberId !== undefined) query = query.where('call_origins.memberId', '=', memberId);
   if (clientRequestId !== undefined) query = query.where('ledger.clientRequestId', '=', clientRequestId);
@@ -155,15 +160,19 @@ function readWanted(db: Database, numbers: readonly number[], filter: CallFilter
     );
   }
   if (groupId !== undefined) query = query.where(sql<boolean>`instr(inputJson, ${`"${groupId}"`}) > 0`);
-  return db
-    .all(query)
+  return query;
+}
+
+/** The rows of these numbers that are what is wanted: a code of the index does not tell. */
+const readWanted = (db: Database, numbers: readonly number[], filter: CallFilter): LoggedCall[] =>
+  db
+    .all(loggedAt(wantedCalls(filter), numbers))
     .map(toLogged)
     .filter(
       ({ reason, requestId }) =>
         (filter.reason === undefined || reason === filter.reason) &&
         (filter.requestId === undefined || requestId === filter.requestId),
     );
-}
 
 /** Candidates that are read at once, at least. */
 const AT_ONCE = 64;
@@ -234,7 +243,7 @@ export function getLoggedCall(db: Database, organizationId: string, id: string):
     ? rows.where(({ fn }) => sql<boolean>`${fn.coalesce('ledger.decisionId', 'ledger.id')} = ${bytes}`)
     : rows.where('ledger.id', '=', bytes);
   const place = db.get(ofId.limit(1));
-  const row = place === undefined ? undefined : db.get(selectLogged(organizationId, [place.number]));
+  const row = place === undefined ? undefined : db.get(loggedAt(ofOrganization(organizationId), [place.number]));
   if (row === undefined) throw notFound('There is no such call.');
   return toLogged(row);
 }
@@ -258,7 +267,7 @@ export const listDecided = (
 ): DecidedCall[] =>
   db
     .all(
-      loggedOf(organizationId)
+      logged(ofOrganization(organizationId))
         .innerJoin('data_documents', 'data_documents.id', 'call_verdicts.document')
         .select(['call_verdicts.violationsJson', 'call_verdicts.shadowJson', 'call_verdicts.inputJson'])
         .select(['call_verdicts.bundleDigest', 'call_verdicts.ruleRevision', 'data_documents.digest'])

@@ -86,9 +86,12 @@ export function getDataDocument(db: Database, organizationId: string, decisionId
       .select(['data_documents.digest', 'data_documents.text']),
   );
   if (row === undefined) throw notFound('There is no such decision.');
-  if (!isInParts(row.text)) return row.text;
-  const text = readJoined(prepareTextParts(db, 'compiled_parts'), row.text);
-  if (hash('sha256', text) !== row.digest)
+  const text = documentText(db, row.text);
+  if (isInParts(row.text) && hash('sha256', text) !== row.digest)
     throw new Error(`The data document of ${decisionId} is not what was stored.`);
   return text;
 }
+
+/** The text of a data document, by what its row holds. @throws Error when a part of it is missing */
+export const documentText = (db: Database, stored: string): string =>
+  isInParts(stored) ? readJoined(prepareTextParts(db, 'compiled_parts'), stored) : stored;

@@ -6,14 +6,16 @@ import type {
   DraftRule,
   EvaluateRequest,
   Explanation,
+  ReplayReport,
   RuleWidening,
 } from '../../generated/types.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
+import { replay, replayBy } from '../replay/replay.ts';
 import { partsOf, type Shown } from '../world/candidates.ts';
 import { holdersOf } from '../world/holders.ts';
-import { createJudges, JUDGE_ENGINE, type Judges } from '../world/judges.ts';
+import { createJudges, JUDGE_ENGINE, type Judges, type OnProgress } from '../world/judges.ts';
 import { type Installation, readWorld, type World } from '../world/world.ts';
 import { accessReport } from './access.ts';
 import type { AnalysisJob } from './analysis-job.ts';
@@ -29,12 +31,16 @@ export interface AnalysisTools {
 }
 
 export interface Analysed {
-  readonly body: AccessReport | AccessDiff | Explanation | RuleWidening;
+  readonly body: AccessReport | AccessDiff | Explanation | RuleWidening | ReplayReport;
   readonly policyRevision: string;
 }
 
-/** Does one job, on the rules as they are now. @throws ApiError, PolicyFailure */
-export async function analyse({ db, installation, bundle }: AnalysisTools, job: AnalysisJob): Promise<Analysed> {
+/** Does one job, on the rules as they are now. @param onProgress of a replay. @throws ApiError, PolicyFailure */
+export async function analyse(
+  { db, installation, bundle }: AnalysisTools,
+  job: AnalysisJob,
+  onProgress: OnProgress = () => {},
+): Promise<Analysed> {
   const world = readWorld(db, installation, job.organizationId);
   const revision = policyRevision(bundle.digest, world.organizations.get(job.organizationId)?.ruleRevision ?? 0);
   switch (job.kind) {
@@ -54,6 +60,13 @@ export async function analyse({ db, installation, bundle }: AnalysisTools, job: 
         body: await withJudges(bundle, world, (judges) => widening(judges, world, job)),
         policyRevision: revision,
       };
+    case 'replay': {
+      const by = job.isRecorded ? 'recorded' : job.rules.length > 0 ? 'draft' : 'current';
+      const drafted = applyDrafts(world, job.rules);
+      const warnings = draftWarnings(drafted, job.rules);
+      const body = withPdp(bundle, (pdp) => replay(db, replayBy(pdp, drafted, by, warnings), job, onProgress));
+      return { body, policyRevision: revision };
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import type { CatalogData } from '../../catalog/catalog-file.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
+import type { ReplayScope } from '../replay/replay.ts';
 import type { Shown } from '../world/candidates.ts';
 import type { RuleReplacement } from './drafts.ts';
 import type { Regrouping } from './widening.ts';
@@ -11,6 +12,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
   | ({ readonly kind: 'widening' } & RuleReplacement)
   | ({ readonly kind: 'regrouping' } & Regrouping)
+  | ({ readonly kind: 'replay'; readonly isRecorded: boolean; readonly rules: readonly DraftRule[] } & ReplayScope)
 );
 
 /** What the analysing thread is started with. */
@@ -24,6 +26,8 @@ export interface AnalystWorkerData {
 export interface AnalysisQuestion {
   readonly job: AnalysisJob;
   readonly now: number;
+  /** Of a replay. */
+  readonly progress: SharedArrayBuffer | undefined;
 }
 
 /** An analysis as bytes of JSON, with what it was judged by. */

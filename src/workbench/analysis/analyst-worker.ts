@@ -1,7 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { catalogOf } from '../../catalog/catalog.ts';
-import { policyUnavailable } from '../../domain/errors.ts';
+import { ApiError, policyUnavailable } from '../../domain/errors.ts';
 import { ManualClock } from '../../domain/time.ts';
+import { SharedProgress } from '../../lib/shared-progress.ts';
 import { readBundle } from '../../policy/bundle.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import { openDatabase } from '../../store/db/database.ts';
@@ -16,9 +17,12 @@ const bundle = readBundle();
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
 
 answerQuestions(
-  async ({ job, now }: AnalysisQuestion): Promise<Analysis> => {
+  async ({ job, now, progress }: AnalysisQuestion): Promise<Analysis> => {
     clock.set(now);
-    const { body, policyRevision } = await analyse({ db, installation, bundle }, job);
+    const shared = new SharedProgress(progress);
+    const { body, policyRevision } = await analyse({ db, installation, bundle }, job, (done, all) => {
+      if (!shared.tell(done, all)) throw new ApiError(499, 'client_closed_request', 'The client has left.');
+    });
     return { json: new TextEncoder().encode(JSON.stringify(body)), policyRevision };
   },
   (error) => (error instanceof PolicyFailure ? policyUnavailable(error) : undefined),

@@ -2,13 +2,14 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { ApiError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
+import type { SharedProgress } from '../../lib/shared-progress.ts';
 import { createDatabaseThread } from '../../store/threads/database-thread.ts';
 import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 
 /** Analyses the rules of one organization outside the serving thread. */
 export interface Analyst {
   /** @throws ApiError: of the analysis itself, 503 when too many wait, 504 when it takes too long; PolicyFailure's are 503 */
-  analyse(job: AnalysisJob): Promise<Analysis>;
+  analyse(job: AnalysisJob, progress?: SharedProgress): Promise<Analysis>;
   close(): Promise<void>;
 }
 
@@ -46,7 +47,7 @@ export function createAnalyst({
       new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`),
   });
   return {
-    analyse: (job) => thread.ask(job.organizationId, { job, now: clock.now() }),
+    analyse: (job, progress) => thread.ask(job.organizationId, { job, now: clock.now(), progress: progress?.memory }),
     close: () => thread.close(),
   };
 }

@@ -77,6 +77,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     encryptionKey,
     allowPrivateUpstreams: ['127.0.0.1:4000'],
     trustedProxies: [],
+    keepAliveMs: 15_000,
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
     takeRate: () => undefined,
     load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),

@@ -7,11 +7,15 @@ import type { EncryptionKey } from '../../../domain/sealed-secret.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Store } from '../../../store/store.ts';
+import type { Telemetry } from '../../../telemetry.ts';
 import type { Analyst } from '../../../workbench/analysis/analyst.ts';
 import type { AppContext } from '../../state.ts';
 
 /** What the routes of the master API work with. */
 export interface MasterDeps {
+  telemetry: Telemetry;
+  /** Milliseconds without a byte of a stream after which a comment line is sent. */
+  keepAliveMs: number;
   store: Pick<Store, 'read' | 'write'>;
   catalog: Catalog;
   clock: Clock;

@@ -1,9 +1,14 @@
 import { checkManagesOrganization } from '../../../admin/audit/actor.ts';
 import { getKey } from '../../../admin/keys/keys.ts';
+import { readRangeFilter } from '../../../admin/log/log-query.ts';
 import { checkShape } from '../../../domain/check-shape.ts';
+import { invalidRequest } from '../../../domain/errors.ts';
 import type { DraftRule } from '../../../generated/types.ts';
-import { validateDraftRules, validateEvaluateRequest } from '../../../generated/validators.js';
+import { validateDraftRules, validateEvaluateRequest, validateReplayRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
+import { streamReplay } from '../../../workbench/analysis/stream-replay.ts';
+import { REPLAY_DIMENSIONS } from '../../../workbench/replay/replay.ts';
+import { sendFormed } from '../../answer/send-events.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
@@ -11,7 +16,10 @@ import { flag } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { type MasterDeps, pathParameter } from './master-route.ts';
 
-/** `…/keys/{id}/access`, `…/policy/evaluate` and `…/policy/diff`: what the rules, stored or drafted, mean. */
+/** Decisions that are replayed for one request. */
+const MOST_REPLAYED = 100_000;
+
+/** `…/keys/{id}/access` and `…/policy/…`: what the rules, stored or drafted, mean. */
 export function policyHandlers(deps: MasterDeps) {
   const { store, clock, analyst } = deps;
   const checkSees = (ctx: AppContext, keyId: string) =>
@@ -36,6 +44,29 @@ export function policyHandlers(deps: MasterDeps) {
       const { rules } = checkShape(validateDraftRules, ctx.state.body);
       checkManagesOrganization(actorOf(ctx));
       send(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
+    },
+    replayPolicy: async (ctx) => {
+      const actor = actorOf(ctx);
+      const asked = checkShape(validateReplayRequest, ctx.state.body);
+      const { rules = [], recorded: isRecorded = false, groupBy = REPLAY_DIMENSIONS, stream = false, ...query } = asked;
+      if (rules.length > 0) checkManagesOrganization(actor);
+      if (rules.length > 0 && isRecorded) throw invalidRequest('/rules are not judged with /recorded.', '/rules');
+      const filter = await store.read((db) => readRangeFilter(db, actor, query, clock.now()));
+      const { organizationId } = actor;
+      const scope = { filter, groupBy, most: MOST_REPLAYED };
+      const events = streamReplay(
+        analyst,
+        { kind: 'replay', organizationId, isRecorded, rules, ...scope },
+        ctx.state.signal,
+      );
+      if (!stream) {
+        for await (const event of events) if ('json' in event) send(ctx, event);
+        return;
+      }
+      await sendFormed(deps, ctx, events, {
+        nameOf: (event) => ('json' in event ? 'report' : 'progress'),
+        formed: (event) => ('json' in event ? [event.json] : event),
+      });
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -1,0 +1,80 @@
+import { readRangeFilter } from '../../admin/log/log-query.ts';
+import type { ReplayDimension, ReplayReport } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
+import { createPdp } from '../../policy/pdp.ts';
+import { REPLAY_DIMENSIONS, type ReplayBy, replay, replayBy } from '../../workbench/replay/replay.ts';
+import { JUDGE_ENGINE } from '../../workbench/world/judges.ts';
+import { readWorld } from '../../workbench/world/world.ts';
+import { showReplay } from '../output/replay-output.ts';
+import { type CommonOptions, named } from '../terminal/common-options.ts';
+import { progressBar } from '../terminal/progress.ts';
+import { beginOf, type TimeOptions } from '../terminal/time-options.ts';
+import { withDraftFile } from './policy-world.ts';
+import { keyId } from './references.ts';
+import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+
+type FailOn = 'new-denial' | 'new-access';
+
+export interface ReplayOptions extends CommonOptions, TimeOptions {
+  readonly key?: string;
+  readonly member?: string;
+  readonly model?: string;
+  readonly draft?: string;
+  readonly recorded?: true;
+  readonly groupBy?: readonly ReplayDimension[];
+  readonly failOn?: readonly FailOn[];
+}
+
+/** `portcullis replay`. */
+export async function runReplay(env: Environment, options: ReplayOptions): Promise<void> {
+  const report = await inWorkspace(env, 'read', options.org, (workspace) => replayIn(workspace, options));
+  showReplay(report, options);
+  const faults = faultsOf(report, options.failOn ?? []);
+  if (faults.length > 0) throw new Error(`${faults.join(', ')}.`);
+}
+
+function replayIn(workspace: Workspace, options: ReplayOptions): ReplayReport {
+  const { db, actor, now } = workspace;
+  const { key, member, model, to, groupBy = REPLAY_DIMENSIONS } = options;
+  const query = named({
+    keyId: key === undefined ? undefined : keyId(workspace, key),
+    memberId: member,
+    model,
+    from: beginOf(options, now),
+    to,
+  });
+  const filter = readRangeFilter(db, actor, query, now);
+  const bar = progressBar('judging');
+  const by = judgedBy(workspace, options);
+  try {
+    return replay(db, by, { filter, groupBy }, bar.show);
+  } finally {
+    bar.end();
+    by.pdp.close();
+  }
+}
+
+/** By which policy and rules; another source of either has its place here. */
+function judgedBy({ db, installation, actor }: Workspace, { draft, recorded }: ReplayOptions): ReplayBy {
+  const pdp = createPdp(undefined, JUDGE_ENGINE);
+  const world = readWorld(db, installation(), actor.organizationId);
+  if (draft === undefined) return replayBy(pdp, world, recorded ? 'recorded' : 'current');
+  const drafted = withDraftFile(world, draft);
+  return replayBy(pdp, drafted.world, 'draft', drafted.warnings);
+}
+
+/** What makes the command fail. A decision that cannot be judged hides whatever is asked of it. */
+function faultsOf({ changed, unjudged, recorded }: ReplayReport, failOn: readonly FailOn[]): string[] {
+  const access = changed.permitted + changed.widened;
+  const isAsked = failOn.length > 0 || recorded !== null;
+  const hidden = unjudged.filter(({ reason }) => isAsked && reason !== 'subject_gone');
+  const count = hidden.reduce((sum, { decisions }) => sum + decisions, 0);
+  return [
+    ...(recorded !== null && recorded.different > 0
+      ? [`${counted(recorded.different, 'decision')} came out differently`]
+      : []),
+    ...(failOn.includes('new-denial') && changed.denied > 0 ? [`${changed.denied} newly denied`] : []),
+    ...(failOn.includes('new-access') && access > 0 ? [`${access} newly permitted`] : []),
+    ...(count > 0 ? [`${counted(count, 'decision')} not judged`] : []),
+  ];
+}

@@ -1,0 +1,112 @@
+import { hash } from 'node:crypto';
+import { idOfBytes } from '../../domain/id.ts';
+import type { Database } from '../db/database.ts';
+import { build } from '../db/sql.ts';
+import type { CallVerdictsTable, Row } from '../db/tables.ts';
+import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
+import { numbersFrom } from './call-number.ts';
+import { documentText } from './decisions.ts';
+
+/** A decided call by the rows that it refers to: who asked for what, and how it was decided. */
+export interface DecidedReference {
+  readonly number: number;
+  readonly origin: number;
+  readonly verdict: number;
+}
+
+/** A data document, joined. */
+export interface LoggedDocument {
+  readonly digest: string;
+  readonly text: string;
+}
+
+/** A decision as it was judged, which many calls may share. */
+export type LoggedVerdict = Row<
+  CallVerdictsTable,
+  'id' | 'document' | 'outcome' | 'reasonJson' | 'violationsJson' | 'shadowJson' | 'bundleDigest' | 'inputJson'
+>;
+
+const PAGE = 5000;
+/** Verdicts are long rows. */
+const VERDICTS = 250;
+
+/** Decided calls of a range of time that are wanted, oldest first, in pages. All of this file reads many rows: not for the serving thread. */
+export function* pagesOfDecided(
+  db: Database,
+  filter: CallFilter & { readonly from: number; readonly to: number },
+): Generator<readonly DecidedReference[]> {
+  const decided = wantedCalls({ ...filter, isDecided: true })
+    .select(['ledger.number', 'ledger.origin', 'ledger.verdict'])
+    .where('ledger.number', '<', numbersFrom(filter.to))
+    .orderBy('ledger.number')
+    .limit(PAGE);
+  for (let after = numbersFrom(filter.from) - 1; ; ) {
+    const rows = db.all(decided.where('ledger.number', '>', after));
+    yield rows.flatMap(({ verdict, ...row }) => (verdict === null ? [] : [{ ...row, verdict }]));
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    after = last.number;
+  }
+}
+
+/** Who asked for what, by the ids of the rows. */
+export const listOrigins = (db: Database, organizationId: string, ids: readonly number[]) =>
+  chunksOf(ids, PAGE).flatMap((chunk) =>
+    db.all(
+      build
+        .selectFrom('call_origins')
+        .select(['id', 'keyId', 'memberId', 'requestedModel'])
+        .where('organizationId', '=', organizationId)
+        .where('id', 'in', chunk),
+    ),
+  );
+
+/**
+ * Verdicts that calls of the organization refer to; those that saw the same data come one after the other. One that retention has
+ * deleted meanwhile is missing.
+ */
+export function* listVerdicts(db: Database, ids: readonly number[]): Generator<LoggedVerdict> {
+  const seen = chunksOf(ids, PAGE).flatMap((chunk) =>
+    db.all(build.selectFrom('call_verdicts').select(['id', 'document']).where('id', 'in', chunk)),
+  );
+  seen.sort((a, b) => (a.document ?? 0) - (b.document ?? 0) || a.id - b.id);
+  const sorted = seen.map(({ id }) => id);
+  for (const chunk of chunksOf(sorted, VERDICTS)) {
+    const rows = db.all(
+      build
+        .selectFrom('call_verdicts')
+        .select(['id', 'document', 'outcome', 'reasonJson', 'violationsJson', 'shadowJson', 'bundleDigest'])
+        .select('inputJson')
+        .where('id', 'in', chunk),
+    );
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    for (const id of chunk) {
+      const row = byId.get(id);
+      if (row !== undefined) yield row;
+    }
+  }
+}
+
+/** The data document that a decision saw; undefined: it is not on record; `damaged`: it is not what its digest says. */
+export function findDocument(db: Database, { document }: LoggedVerdict): LoggedDocument | 'damaged' | undefined {
+  const row = db.get(build.selectFrom('data_documents').select(['digest', 'text']).where('id', '=', document));
+  if (row === undefined) return undefined;
+  const text = documentText(db, row.text);
+  return hash('sha256', text) === row.digest ? { digest: row.digest, text } : 'damaged';
+}
+
+/** The ids of decisions of the organization, by the numbers of their calls. */
+export function decisionIds(
+  db: Database,
+  organizationId: string,
+  numbers: readonly number[],
+): ReadonlyMap<number, string> {
+  const rows = chunksOf(numbers, PAGE).flatMap((chunk) => db.all(decidedAt(organizationId, chunk)));
+  return new Map(rows.map(({ number, id, decisionId }) => [number, idOfBytes(decisionId ?? id, 'dec')]));
+}
+
+function chunksOf<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
+    items.slice(index * size, (index + 1) * size),
+  );
+}

@@ -1,0 +1,144 @@
+import { policyRevision } from '../../core/access/authorize.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { PolicyInput, ReplayDimension, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
+import type { Pdp } from '../../policy/pdp.ts';
+import type { Database } from '../../store/db/database.ts';
+import type { CallFilter } from '../../store/ledger/call-log.ts';
+import { decisionIds, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
+import { findNames } from '../../store/tenants/names.ts';
+import type { OnProgress } from '../world/judges.ts';
+import type { World } from '../world/world.ts';
+import type { ChangeGroup } from './change-groups.ts';
+import { gatherDecided } from './gather-decided.ts';
+import { createJudgeAgain, type JudgedBy } from './judge-again.ts';
+import { Tally } from './tally.ts';
+
+const MOST_GROUPS = 1000;
+
+export const REPLAY_DIMENSIONS = ['key', 'member', 'rule', 'model'] as const satisfies readonly ReplayDimension[];
+
+/** Which decisions are judged again. */
+export interface ReplayScope {
+  /** Times in epoch ms, `to` exclusive. */
+  readonly filter: CallFilter & { readonly from: number; readonly to: number };
+  readonly groupBy: readonly ReplayDimension[];
+  /** More decisions are refused; absent: none are. */
+  readonly most?: number;
+}
+
+/** By what they are judged, and what the report says of it. */
+export interface ReplayBy extends JudgedBy {
+  readonly told: Pick<ReplayReport, 'by' | 'policyRevision' | 'warnings'>;
+}
+
+/**
+ * By a compiled policy and the rules of a world, which is of one organization.
+ * @param by `recorded`: not those of the world, but those that each decision saw
+ */
+export function replayBy(
+  pdp: Pdp,
+  { organizations, members, keys }: World,
+  by: ReplayReport['by'],
+  warnings: readonly string[] = [],
+): ReplayBy {
+  const [organization] = organizations.values();
+  const revision = policyRevision(pdp.bundleDigest, organization?.ruleRevision ?? 0);
+  return {
+    pdp,
+    rulesOf: by === 'recorded' ? null : (id) => (keys.get(id) ?? members.get(id) ?? organizations.get(id))?.rules,
+    told: { by, policyRevision: revision, warnings: [...warnings] },
+  };
+}
+
+/**
+ * Judges logged decisions again. Reads in short transactions, and judges once what calls have in common.
+ * @param onProgress what it throws ends the replay. @throws ApiError 400 for more decisions than `most`
+ */
+export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgress: OnProgress): ReplayReport {
+  const { filter, groupBy, most = Number.POSITIVE_INFINITY } = scope;
+  const { calls, byVerdict } = gatherDecided(db, filter, most, (found) => onProgress(0, found));
+  const tally = new Tally(by, groupBy);
+  const { judge, descriptions } = createJudgeAgain(db, by);
+  const missing = new Map(byVerdict);
+  let done = 0;
+  for (const verdict of listVerdicts(db, [...byVerdict.keys()])) {
+    const input: PolicyInput = JSON.parse(verdict.inputJson);
+    const alike = missing.get(verdict.id) ?? [];
+    missing.delete(verdict.id);
+    tally.add(verdict, input, judge(verdict, input), alike);
+    done = alike.reduce((sum, each) => sum + each.calls, done);
+    onProgress(done, calls);
+  }
+  tally.addUnjudged('not_on_record', [...missing.values()].flat());
+  return reportOf(db, by, scope, tally, descriptions);
+}
+
+function reportOf(
+  db: Database,
+  { told, rulesOf }: ReplayBy,
+  { filter, groupBy }: ReplayScope,
+  tally: Tally,
+  descriptions: ReadonlyMap<string, string | null>,
+): ReplayReport {
+  const { organizationId, from, to } = filter;
+  const sorted = tally.groups.sorted();
+  const groups = sorted.slice(0, MOST_GROUPS);
+  const shown = [...groups, ...tally.unjudged.values()].flatMap(({ examples }) => examples);
+  const ids = decisionIds(db, organizationId, [...shown, ...tally.differences.map(({ number }) => number)]);
+  const idsOf = (numbers: readonly number[]): string[] => numbers.flatMap((number) => ids.get(number) ?? []);
+  const unjudged = [...tally.unjudged].map(
+    ([reason, { calls, examples }]): ReplayUnjudged => ({ reason, decisions: calls, examples: idsOf(examples) }),
+  );
+  const differences = tally.differences.map(({ number, calls, recorded, replayed }) => ({
+    decisionId: ids.get(number) ?? '',
+    decisions: calls,
+    recorded,
+    replayed,
+  }));
+  const changed = tally.groups.counts;
+  const names = findGroupNames(db, organizationId, groups);
+  const { judged, identical, different } = tally;
+  return {
+    ...told,
+    from: formatTime(from),
+    to: formatTime(to),
+    decisions: judged + unjudged.reduce((sum, { decisions }) => sum + decisions, 0),
+    unchanged: judged - Object.values(changed).reduce((sum, count) => sum + count, 0),
+    changed,
+    unjudged,
+    otherPolicies: [...tally.otherPolicies].map(([digest, decisions]) => ({ digest, decisions })),
+    recorded: rulesOf === null ? { identical, different, differences } : null,
+    groupBy: [...groupBy],
+    groups: namedGroups(groups, names, idsOf),
+    moreGroups: sorted.length - groups.length,
+    rules: [...new Set(groups.flatMap(({ ruleIds }) => ruleIds ?? []))].sort().flatMap((id) => {
+      const rule = tally.groups.rules.get(id);
+      // Those of a draft have no name in the database.
+      return rule === undefined ? [] : [{ ...rule, description: descriptions.get(id) ?? names.get(id) ?? null }];
+    }),
+  };
+}
+
+const findGroupNames = (db: Database, organizationId: string, groups: readonly ChangeGroup[]) =>
+  findNames(
+    db,
+    organizationId,
+    groups.flatMap(({ keyId, memberId, ruleIds }) => [keyId ?? [], memberId ?? [], ruleIds ?? []].flat()),
+  );
+
+function namedGroups(
+  groups: readonly ChangeGroup[],
+  names: ReadonlyMap<string, string>,
+  idsOf: (numbers: readonly number[]) => string[],
+): ReplayGroup[] {
+  const named = (id: string | null) => (id === null ? null : { id, name: names.get(id) ?? null });
+  return groups.map(({ change, keyId, memberId, model, ruleIds, calls, examples }) => ({
+    change,
+    key: named(keyId),
+    member: named(memberId),
+    model,
+    ruleIds: ruleIds === null ? null : [...ruleIds],
+    decisions: calls,
+    examples: idsOf(examples),
+  }));
+}

@@ -1,0 +1,52 @@
+import type { AccessRule, DenialStep, PolicyInput, PolicyViolation, ReplayChange } from '../../generated/types.ts';
+import type { DenialReason } from '../../policy/denial-reason.ts';
+import { permittedBy } from '../../policy/permitted-by.ts';
+import type { LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
+import type { Judgement } from './judge-again.ts';
+
+export type ChangeRule = Pick<AccessRule, 'id' | 'scope' | 'ruleType'>;
+
+/** How a judgement differs from the decision that is on record. */
+export interface VerdictChange {
+  readonly change: ReplayChange;
+  /** The rules that deny on the side that denies, each once. */
+  readonly rules: readonly ChangeRule[];
+}
+
+/** Undefined: it permits and denies the same. */
+export function verdictChange(
+  { outcome, violationsJson, reasonJson }: LoggedVerdict,
+  input: PolicyInput,
+  { decision, reason, recorded }: Judgement,
+): VerdictChange | undefined {
+  if (outcome === recorded.outcome && violationsJson === recorded.violationsJson) return undefined;
+  if (outcome === 'deny') {
+    if (reason !== undefined) return undefined;
+    const then: DenialStep | null = JSON.parse(reasonJson ?? 'null');
+    return { change: 'permitted', rules: then === null ? [] : rulesOf([then]) };
+  }
+  if (reason !== undefined) return { change: 'denied', rules: rulesOf([reason]) };
+  const violations: PolicyViolation[] = JSON.parse(violationsJson);
+  const [then, now] = [new Set(permittedBy(input, violations)), new Set(decision.permitted)];
+  const gained = now.difference(then);
+  if (gained.size > 0) return { change: 'widened', rules: rulesOf(violations.filter(against(gained))) };
+  const lost = then.difference(now);
+  if (lost.size > 0) return { change: 'narrowed', rules: rulesOf(decision.violations.filter(against(lost))) };
+  return undefined;
+}
+
+const against =
+  (candidates: ReadonlySet<string>) =>
+  ({ candidate }: PolicyViolation): boolean =>
+    candidate !== undefined && candidates.has(candidate);
+
+/** A denial, or a violation. */
+type Denying = Pick<DenialReason, 'scope' | 'kind' | 'effect' | 'ruleIds'>;
+
+/** By their ids, each once. */
+function rulesOf(steps: readonly Denying[]): ChangeRule[] {
+  const rules = steps.flatMap(({ scope, kind, effect, ruleIds }) =>
+    ruleIds.map((id): [string, ChangeRule] => [id, { id, scope, ruleType: `${effect}_${kind}` }]),
+  );
+  return [...new Map(rules).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}

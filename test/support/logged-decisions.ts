@@ -1,0 +1,47 @@
+import { decideCall } from '../../scripts/bench/analysis-decisions.ts';
+import { idLike } from '../../src/domain/id.ts';
+import { createPdp } from '../../src/policy/pdp.ts';
+import type { Database } from '../../src/store/db/database.ts';
+import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
+import type { World } from '../../src/workbench/world/world.ts';
+import { insertCall } from './stored-calls.ts';
+
+/** A call of a key of a world. */
+export interface LoggedCall {
+  readonly keyId: string;
+  readonly model: string;
+  /** Canonical; default: unknown. */
+  readonly address?: string | null;
+  /** Epoch ms or RFC 3339. */
+  readonly time: number | string;
+}
+
+const pdp = createPdp();
+
+/**
+ * Stores a call as the policy decides it by the rules of a world.
+ * @param changes of the record, where it is not what the policy would say. @returns the decision's id
+ */
+export function logDecision(
+  db: Database,
+  world: World,
+  { keyId, model, address = null, time }: LoggedCall,
+  changes: Partial<DecisionRecord> = {},
+): string {
+  const key = world.keys.get(keyId);
+  if (key === undefined) throw new Error(`the world has no key ${keyId}`);
+  const decision = { ...decideCall(pdp, world, key, model, address), ...changes };
+  const { organizationId, memberId, projectId } = key;
+  const isDenied = decision.outcome === 'deny';
+  const { id } = insertCall(
+    db,
+    time,
+    {
+      ...{ organizationId, projectId: projectId ?? '', keyId, memberId },
+      ...{ requestedModel: model, clientAddress: address },
+      ...(isDenied ? { state: 'denied', statusCode: 403 } : {}),
+    },
+    decision,
+  );
+  return idLike(id, 'dec');
+}
