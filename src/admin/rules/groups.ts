@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
@@ -7,7 +7,6 @@ import type {
   GroupChangeAnswer,
   GroupDeletion,
   GroupList,
-  GroupPatch,
   GroupRecord,
   GroupSummary,
 } from '../../generated/types.ts';
@@ -19,14 +18,11 @@ import * as store from '../../store/tenants/groups.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { readMoves } from './group-moves.ts';
 import { type ChangePlan, type JudgedChange, judgedWidening } from './judged-change.ts';
-import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
+import { checkRulesChangeable } from './rule-owner.ts';
 
 const MAX_GROUPS = 200;
-/** Members and keys in one group. */
-const MAX_HOLDERS = 500;
-/** That a member or a key is in: with both, a call has at most 43 subjects (schemas/policy/input.json). */
-const MAX_GROUPS_OF_HOLDER = 20;
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be 1 to 64 letters, digits and . _ -, and begin with a letter or digit' },
@@ -156,12 +152,6 @@ const holderIdsOf = (db: Database, { organizationId }: Actor, groupId: string): 
   ...idsOf(store.listGroupKeys(db, organizationId, groupId)),
 ];
 
-/** A member or a key that joins or leaves, as the audit log shows it. */
-interface Moved {
-  readonly id: string;
-  readonly name: string;
-}
-
 const idsOf = (all: readonly { readonly id: string }[]): string[] => all.map(({ id }) => id);
 
 function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
@@ -174,45 +164,10 @@ function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
   checkManagesOrganization(actor);
   const present = store.getGroup(db, organizationId, id);
   if (patch.name !== undefined && patch.name !== present.name) checkNameIsFree(db, organizationId, patch.name);
-  const there = new Set(holderIdsOf(db, actor, id));
-  const added = moved(db, actor, patch, 'add').filter((each) => !there.has(each.id));
-  const removed = moved(db, actor, patch, 'remove').filter((each) => there.has(each.id));
-  checkBounds(db, actor, there.size + added.length - removed.length, added);
+  const { added, removed } = readMoves(db, actor, patch, new Set(holderIdsOf(db, actor, id)));
   const { name, description } = patch;
   const labels = { ...(name === undefined ? {} : { name }), ...(description === undefined ? {} : { description }) };
   return { patch, labels, present, added, removed };
-}
-
-function moved(db: Database, actor: Actor, patch: GroupPatch, how: 'add' | 'remove'): Moved[] {
-  const meant = (field: keyof GroupPatch, references: readonly string[] = [], toOwner: (text: string) => RuleOwner) =>
-    references.map((text, index) => movable(db, actor, toOwner(text), `/${field}/${index}`));
-  const all = [
-    ...meant(`${how}Members`, patch[`${how}Members`], (member) => ({ kind: 'member', member })),
-    ...meant(`${how}Keys`, patch[`${how}Keys`], (key) => ({ kind: 'key', key })),
-  ];
-  // A member may be named twice: by id and by e-mail.
-  return [...new Map(all.map((each) => [each.id, each])).values()];
-}
-
-/** An actor may move those whose rules they may change. */
-function movable(db: Database, actor: Actor, owner: RuleOwner, pointer: string): Moved {
-  try {
-    const subject = getRuleSubject(db, actor, owner);
-    checkRulesChangeable(actor, subject);
-    return { id: subject.id, name: subject.name };
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    throw new ApiError(error.status, error.code, `${pointer}: ${error.message}`, { param: pointer });
-  }
-}
-
-function checkBounds(db: Database, { organizationId }: Actor, count: number, added: readonly Moved[]): void {
-  if (count > MAX_HOLDERS) {
-    throw invalidRequest(`A group has at most ${MAX_HOLDERS} members and keys; this would make ${count}.`);
-  }
-  const full = added.find((each) => store.countGroupsOf(db, organizationId, each.id) >= MAX_GROUPS_OF_HOLDER);
-  if (full === undefined) return;
-  throw invalidRequest(`${full.name || full.id} is in ${MAX_GROUPS_OF_HOLDER} groups already, which is the most.`);
 }
 
 function checkNameIsFree(db: Database, organizationId: string, name: string): void {

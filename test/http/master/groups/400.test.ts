@@ -50,6 +50,14 @@ it.each([
   });
 });
 
+it('refuses to add and remove one at once, however they are named', async () => {
+  const body = { addMembers: [ID.developer], removeMembers: ['developer@example.com'] };
+  expect(await outcome(server.request('PATCH', path, { body }))).toEqual({
+    status: 400,
+    body: refused('invalid_request', 'developer@example.com cannot be added and removed at once.'),
+  });
+});
+
 it('refuses a flag of a deletion that is none', async () => {
   expect((await server.request('DELETE', `${path}?failOnNewAccess=perhaps`)).status).toBe(400);
 });
