@@ -1,8 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
 import { pointerOf } from '../domain/check-shape.ts';
 import { type Mapping, mappingNames, type Prices, type PriceTier } from '../domain/model.ts';
 import { parseUsd } from '../domain/money.ts';
-import type { CatalogFileMapping, CatalogFileModel, CatalogPrices, CatalogProvider } from '../generated/types.ts';
+import type {
+  CatalogFileMapping,
+  CatalogFileModel,
+  CatalogPrices,
+  CatalogProvider,
+  KnownProvider,
+} from '../generated/types.ts';
 import { validateCatalogFile } from '../generated/validators.js';
 import type { CatalogModel } from './catalog-model.ts';
 
@@ -13,6 +20,17 @@ export interface CatalogData {
   readonly providers: readonly CatalogProvider[];
   readonly models: readonly CatalogModel[];
 }
+
+const listed = ({ id, name, trainsOnData, region, retention }: KnownProvider): CatalogProvider => ({
+  id,
+  name,
+  ...(trainsOnData === undefined ? {} : { trainsOnData }),
+  ...(region === undefined ? {} : { region }),
+  ...(retention === undefined ? {} : { retention }),
+});
+
+/** The providers of `src/config/providers.json`. */
+export const LISTED_PROVIDERS: readonly CatalogProvider[] = KNOWN_PROVIDERS.map(listed);
 
 /** `data/<name>.json`, read each time. @throws Error that names the file and the first wrong place in it */
 export function readDataFile(name: string): CatalogData {
@@ -28,32 +46,43 @@ export function readDataFile(name: string): CatalogData {
 export function catalogData(file: unknown): CatalogData {
   if (!validateCatalogFile(file)) throw dataFault(pointerOf(validateCatalogFile.errors?.[0]));
   const { date, providers = [], models = [] } = file;
-  return { date, providers, models: models.map((model, position) => modelOf(model, `/models/${position}`)) };
+  const byId = new Map([...LISTED_PROVIDERS, ...providers].map((provider) => [provider.id, provider]));
+  return { date, providers, models: models.map((model, position) => modelOf(model, byId, `/models/${position}`)) };
 }
 
 /** The files are part of the program, so this is a fault of ours. */
 const dataFault = (place: string): Error => new Error(`catalogue data: wrong value at ${place}`);
 
-function modelOf({ aliases = [], created, mappings, ...model }: CatalogFileModel, place: string): CatalogModel {
+type Providers = ReadonlyMap<string, CatalogProvider>;
+
+function modelOf(
+  { aliases = [], created, mappings, ...model }: CatalogFileModel,
+  providers: Providers,
+  place: string,
+): CatalogModel {
   return {
     ...model,
     aliases,
     created: Date.parse(created) / 1000,
     mappings: mappings.map((each, position) =>
-      mappingOf(each, { id: model.id, aliases }, `${place}/mappings/${position}`),
+      mappingOf(each, providers.get(each.providerId), { id: model.id, aliases }, `${place}/mappings/${position}`),
     ),
   };
 }
 
 function mappingOf(
   { capabilities, free = false, prices, tiers, ...stated }: CatalogFileMapping,
+  provider: CatalogProvider | undefined,
   { id: modelId, aliases }: Pick<CatalogModel, 'id' | 'aliases'>,
   place: string,
 ): Mapping {
   const { providerId, externalId } = stated;
   const can = new Set(capabilities);
+  const region = stated.region ?? provider?.region;
   return {
     ...stated,
+    ...(region === undefined ? {} : { region }),
+    tags: tagsOf(provider, region, stated.stability),
     id: `${providerId}/${modelId}`,
     modelId,
     custom: false,
@@ -71,6 +100,16 @@ function mappingOf(
     structuredOutputs: can.has('structuredOutputs'),
     ...(can.has('realtime') ? { realtime: true } : {}),
   };
+}
+
+/** What the catalogue knows of a mapping that rules may ask for (policy/README.md, "Tags"). What is not known is no tag. */
+function tagsOf(provider: CatalogProvider | undefined, region: string | undefined, stability: string): string[] {
+  return [
+    ...(provider?.trainsOnData === false ? ['no_training'] : []),
+    ...(region === undefined ? [] : [`region:${region}`]),
+    ...(provider?.retention === undefined ? [] : [`retention:${provider.retention}`]),
+    `stability:${stability}`,
+  ];
 }
 
 /** As pico-dollars. */

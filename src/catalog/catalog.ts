@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../config/known-providers.ts';
+import { PROVIDER_IDS } from '../config/known-providers.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames } from '../domain/model.ts';
 import { type Clock, lastDate } from '../domain/time.ts';
-import type { CatalogProvider, KnownProvider } from '../generated/types.ts';
-import { type CatalogData, readDataFile } from './catalog-file.ts';
+import type { CatalogProvider } from '../generated/types.ts';
+import { type CatalogData, LISTED_PROVIDERS, readDataFile } from './catalog-file.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import { upstreamData } from './upstream-models.ts';
 
@@ -42,15 +42,9 @@ export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Ca
   const models = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
   const outputsOf = (modelId: string) => models.get(modelId)?.mappings[0]?.outputModalities;
   const date = youngest(files);
-  const known: CatalogData = { date: '', providers: KNOWN_PROVIDERS.map(listed), models: [] };
+  const known: CatalogData = { date: '', providers: LISTED_PROVIDERS, models: [] };
   return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf, date)), known, ...files], clock);
 }
-
-const listed = ({ id, name, trainsOnData }: KnownProvider): CatalogProvider => ({
-  id,
-  name,
-  ...(trainsOnData === undefined ? {} : { trainsOnData }),
-});
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */
 export function catalogOf(parts: readonly CatalogData[], clock: Clock): Catalog {

@@ -52,7 +52,21 @@ const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
     isUnknownAddress(reason)
       ? unknownAddress(reason)
       : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${rulesOf(reason)}`,
+  deny_tags: (reason) => `model not allowed: ${tagsOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+  allow_tags: (reason) =>
+    reason.values.every((value) => value === NO_TAGS)
+      ? `model not allowed: it has no tags, and ${rulesOf(reason)} ${reason.rules.length === 1 ? 'asks' : 'ask'} for some`
+      : `model not allowed: ${tagsOf(reason)} ${be(reason)} not among the tags allowed by ${rulesOf(reason)}`,
 };
+
+/** What the policy says of a candidate without tags. */
+const NO_TAGS = 'tags=unknown';
+
+/** A candidate without tags has none to name. */
+function tagsOf({ values }: DenialReason): string {
+  const tags = values.filter((value) => value !== NO_TAGS);
+  return `${tags.length === 1 ? 'tag' : 'tags'} ${tags.join(', ')}`;
+}
 
 const unknownAddress = (reason: Told): string =>
   `IP not permitted: the client address is unknown, and ${rulesOf(reason)} cannot be checked without it`;
@@ -88,6 +102,7 @@ const VALUE_TEXT: Readonly<Record<RuleKind, (value: string) => string>> = {
   providers: asItIs,
   pricing: priceText,
   ip_cidrs: asItIs,
+  tags: (value) => (value === NO_TAGS ? 'no tags' : value),
 };
 
 /** A value of a violation, for people. */

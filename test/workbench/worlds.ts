@@ -22,6 +22,8 @@ const PRICES: Mapping['prices'][] = [
   { prompt: 2_500_001n, completion: 2_500_001n },
 ];
 
+const TAGS = [[], ['region:eu'], ['region:us', 'retention:30d'], ['no_training', 'region:eu-2']];
+
 function mapping(providerId: string, modelId: string, aliases: string[], price: number, modality: string): Mapping {
   return {
     id: `${providerId}/${modelId}`,
@@ -43,6 +45,7 @@ function mapping(providerId: string, modelId: string, aliases: string[], price: 
     jsonOutput: false,
     structuredOutputs: false,
     stability: 'stable',
+    tags: TAGS[price] ?? [],
   };
 }
 

@@ -7,6 +7,8 @@ export interface CustomNames {
   readonly providers: readonly string[];
   /** `<custom>/<model>` of its custom models, inactive ones too. */
   readonly models: readonly string[];
+  /** Of its own, on whatever they stand. */
+  readonly tags: readonly string[];
 }
 
 export function readCustomNames(db: Database, organizationId: string): CustomNames {
@@ -20,5 +22,6 @@ export function readCustomNames(db: Database, organizationId: string): CustomNam
   return {
     providers: db.all(providers.select('name')).map(({ name }) => name),
     models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),
+    tags: [],
   };
 }

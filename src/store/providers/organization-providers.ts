@@ -115,5 +115,6 @@ function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModel
     jsonOutput: model.jsonOutput,
     structuredOutputs: model.structuredOutputs,
     stability: 'stable',
+    tags: [],
   };
 }
