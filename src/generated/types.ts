@@ -2128,6 +2128,67 @@ export interface RulePatch {
 }
 
 /**
+ * Answer that carries the tags of one target.
+ */
+export interface TagSetAnswer {
+  tagSet: TagSetRecord;
+}
+
+/**
+ * Body of `POST /v1/master/tag-sets`.
+ */
+export interface TagSetCreate {
+  /**
+   * A name of a model at all of its providers (`gpt-5`) or at one (`openai/gpt-5`, `acme/llama`), or every model of a provider (`openai/*`, `acme/*`).
+   */
+  target: string;
+  tags: Tags;
+}
+
+/**
+ * Answer of `GET /v1/master/tag-sets`, newest first.
+ */
+export interface TagSetList {
+  tagSets: TagSetRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/tag-sets/{id}`: all the tags that stand there from now on.
+ */
+export interface TagSetPatch {
+  tags: Tags;
+}
+
+/**
+ * Tags that the organization has put on a model or a provider, as the management API shows them.
+ */
+export interface TagSetRecord {
+  id: string;
+  /**
+   * RFC 3339. When they were first put there.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When they last changed.
+   */
+  updatedAt: string;
+  /**
+   * What they stand on.
+   */
+  target: string;
+  tags: Tags;
+}
+
+/**
+ * Words, or `name:value`. Shown sorted, without repeats.
+ */
+export type Tags = string[];
+
+/**
  * Query of `GET /v1/master/usage`.
  */
 export interface UsageQuery {
@@ -3368,6 +3429,10 @@ export interface ModelMapping {
    */
   max_output?: number;
   stability: Stability;
+  /**
+   * What is known of it that tag rules ask for: facts of the catalogue and the organization's own tags. Absent: nothing.
+   */
+  tags?: string[];
 }
 
 /**

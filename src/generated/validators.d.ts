@@ -230,6 +230,12 @@ import type {
   SeenRule,
   Stability,
   SubjectRules,
+  TagSetAnswer,
+  TagSetCreate,
+  TagSetList,
+  TagSetPatch,
+  TagSetRecord,
+  Tags,
   TagsValue,
   ToolCall,
   ToolCallParams,
@@ -494,6 +500,12 @@ export declare const validateScope: Validator<Scope>;
 export declare const validateSeenRule: Validator<SeenRule>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
+export declare const validateTagSetAnswer: Validator<TagSetAnswer>;
+export declare const validateTagSetCreate: Validator<TagSetCreate>;
+export declare const validateTagSetList: Validator<TagSetList>;
+export declare const validateTagSetPatch: Validator<TagSetPatch>;
+export declare const validateTagSetRecord: Validator<TagSetRecord>;
+export declare const validateTags: Validator<Tags>;
 export declare const validateTagsValue: Validator<TagsValue>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolCallParams: Validator<ToolCallParams>;

@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { everyTagSet } from './tag-sets.ts';
 
 /** By which names rules may mean what an organization has added. */
 export interface CustomNames {
@@ -22,6 +23,6 @@ export function readCustomNames(db: Database, organizationId: string): CustomNam
   return {
     providers: db.all(providers.select('name')).map(({ name }) => name),
     models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),
-    tags: [],
+    tags: everyTagSet(db, organizationId).flatMap(({ tags }) => tags),
   };
 }

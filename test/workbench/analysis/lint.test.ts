@@ -191,6 +191,7 @@ it('takes names of custom models and providers for known, and what there is no c
         providers: [{ id: 'prov_1', name: 'acme', wire: 'openai', baseUrl: '', keyless: false, fields: [] }],
         mappings: [customMapping('acme', 'own')],
         keys: [],
+        tagSets: [],
       },
       served: [],
     },
