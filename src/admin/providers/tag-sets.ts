@@ -73,7 +73,7 @@ export function changeTagSet(
   body: unknown,
   { now, catalog }: TagSetWrite,
 ): TagSetAnswer {
-  const { tags } = checkShape(validateTagSetPatch, body, EXPLANATIONS);
+  const { tags } = checkShape(validateTagSetPatch, body, EXPLANATIONS.slice(1));
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -94,11 +94,12 @@ export function deleteTagSet(db: Database, actor: Actor, id: string, now: number
   });
 }
 
-/** What is deleted leaves no tags to what gets its name later. @param isGone of a target. To be called in the transaction of the deletion */
+/** What is deleted leaves no tags to what gets its name later. @param isGone of a target @param now epoch ms */
 export function removeTagsOf(db: Database, actor: Actor, isGone: (target: string) => boolean, now: number): void {
-  for (const set of store.everyTagSet(db, actor.organizationId)) {
-    if (isGone(set.target)) removeTagSet(db, actor, set, now);
-  }
+  db.transaction(() => {
+    const sets = store.everyTagSet(db, actor.organizationId);
+    for (const set of sets.filter(({ target }) => isGone(target))) removeTagSet(db, actor, set, now);
+  });
 }
 
 function removeTagSet(db: Database, actor: Actor, set: store.TagSetRecord, now: number): void {
