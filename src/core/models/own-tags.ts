@@ -17,28 +17,40 @@ export type SeeMapping = (mapping: Mapping) => Mapping;
 /** What was made of which mapping of the catalogue. */
 const originals = new WeakMap<Mapping, Mapping>();
 
+type Own = Pick<OrganizationProviders, 'tagSets' | 'keys'>;
+
 const seers = new WeakMap<readonly TagSet[], SeeMapping>();
 
 /**
- * The mappings as an organization sees them: those on which none of its tags stand are themselves, the others always the same
- * objects; what other tags made of a mapping is seen as the mapping. Tags state no fact of what the catalogue knows, also where
- * they were stored before it knew.
+ * The mappings as an organization sees them: those of which it says nothing are themselves, the others always the same objects;
+ * what another organization sees of a mapping, or this one saw before, is seen as the mapping. Own tags state no fact of what the
+ * catalogue knows, also where they were stored before it knew. Where the organization calls a provider at another address, what the
+ * catalogue knows of the provider is not known.
  */
-export const seenBy = ({ tagSets }: Pick<OrganizationProviders, 'tagSets'>): SeeMapping =>
+export const seenBy = ({ tagSets, keys }: Own): SeeMapping =>
   getOrMake(seers, tagSets, () => {
     const byTarget = new Map(tagSets.map(({ target, tags }) => [target, tags]));
+    const moved = new Set(keys.flatMap(({ provider, baseUrl }) => (baseUrl === null ? [] : [provider])));
+    const says = byTarget.size > 0 || moved.size > 0;
     const made = new WeakMap<Mapping, Mapping>();
+    const see = (original: Mapping): Mapping =>
+      withTags(moved.has(original.providerId) ? elsewhere(original) : original, original, byTarget);
     return (mapping) => {
       const original = originals.get(mapping) ?? mapping;
-      return byTarget.size === 0 ? original : getOrMake(made, original, () => tagged(original, byTarget));
+      return says ? getOrMake(made, original, () => see(original)) : original;
     };
   });
 
-function tagged(original: Mapping, byTarget: ReadonlyMap<string, readonly string[]>): Mapping {
+/** The model at another server of its provider's API. */
+function elsewhere({ region: _, ...original }: Mapping): Mapping {
+  return { ...original, tags: original.tags.filter((tag) => tag.startsWith('stability:')) };
+}
+
+function withTags(known: Mapping, original: Mapping, byTarget: ReadonlyMap<string, readonly string[]>): Mapping {
   const tags = targetsOf(original).flatMap((target) => byTarget.get(target) ?? []);
   const own = hasFacts(original) ? tags.filter((tag) => !statesFact(tag)) : tags;
-  if (own.length === 0) return original;
-  const seen: Mapping = { ...original, tags: [...new Set([...original.tags, ...own])].sort() };
+  if (own.length === 0 && known === original) return original;
+  const seen: Mapping = { ...known, tags: [...new Set([...known.tags, ...own])].sort() };
   originals.set(seen, original);
   return seen;
 }

@@ -47,11 +47,14 @@ export function mappingsOf(world: World, organizationId: string): readonly Mappi
 }
 
 /** Whether calls of an organization mean other mappings than everyone's. */
-const hasOwn = ({ providers, tagSets }: OrganizationProviders): boolean => providers.length > 0 || tagSets.length > 0;
+const hasOwn = ({ providers, tagSets, keys }: OrganizationProviders): boolean =>
+  providers.length > 0 || tagSets.length > 0 || keys.some(({ baseUrl }) => baseUrl !== null);
+
+const NOTHING_OWN = { tagSets: [], keys: [] };
 
 /** How an organization sees mappings; as they are where its tags are not known. */
 export const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
-  seenBy(organizations.get(organizationId)?.providers ?? { tagSets: [] });
+  seenBy(organizations.get(organizationId)?.providers ?? NOTHING_OWN);
 
 /** What the calls of an organization mean by a name, with a credential or without; undefined: nothing has that name. */
 export function mappingsMeant(world: World, organizationId: string, name: string): readonly Mapping[] | undefined {

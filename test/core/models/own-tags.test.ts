@@ -19,7 +19,8 @@ const mapping = (providerId: string, tags: readonly string[]): Mapping => ({
 const known = mapping('openai', ['region:us', 'stability:stable']);
 const unknown = mapping('vllm', []);
 
-const seen = (each: Mapping, ...tagSets: { target: string; tags: string[] }[]) => seenBy({ tagSets })(each).tags;
+const seen = (each: Mapping, ...tagSets: { target: string; tags: string[] }[]) =>
+  seenBy({ tagSets, keys: [] })(each).tags;
 
 describe('tags of an organization', () => {
   it.each(['m', 'm-latest', 'openai/m', 'openai/*'])('stand on a mapping by %s', (target) => {
@@ -27,7 +28,7 @@ describe('tags of an organization', () => {
   });
 
   it.each(['openai', 'openai/', 'open/*', 'M', 'vllm/m', '*'])('do not by %s', (target) => {
-    const see = seenBy({ tagSets: [{ target, tags: ['team:x'] }] });
+    const see = seenBy({ tagSets: [{ target, tags: ['team:x'] }], keys: [] });
     expect(see(known)).toBe(known);
   });
 
@@ -46,12 +47,25 @@ describe('tags of an organization', () => {
   });
 
   it('give the same object each time, and by other tags what the mapping itself would give', () => {
-    const first = seenBy({ tagSets: [{ target: 'm', tags: ['one'] }] });
-    const second = seenBy({ tagSets: [{ target: 'm', tags: ['two'] }] });
+    const first = seenBy({ tagSets: [{ target: 'm', tags: ['one'] }], keys: [] });
+    const second = seenBy({ tagSets: [{ target: 'm', tags: ['two'] }], keys: [] });
     expect(first(known)).toBe(first(known));
     expect(first(first(known))).toBe(first(known));
     expect(second(first(known)).tags).toEqual(['region:us', 'stability:stable', 'two']);
-    expect(seenBy({ tagSets: [] })(first(known))).toBe(known);
+    expect(seenBy({ tagSets: [], keys: [] })(first(known))).toBe(known);
+  });
+
+  it('hide what is known of a provider that is called at another address, but not what is known of the model', () => {
+    const key = { id: 'pkey_1', label: '', projectId: null, secret: { keyId: '', ciphertext: '' } };
+    const keys = [
+      { ...key, provider: 'openai', baseUrl: 'https://eu.openai.example/v1' },
+      { ...key, provider: 'vllm', baseUrl: null },
+    ];
+    const see = seenBy({ tagSets: [{ target: 'm', tags: ['region:eu', 'team:x'] }], keys });
+    const moved = see({ ...known, region: 'us' });
+    expect(moved).toMatchObject({ id: 'openai/m', tags: ['stability:stable', 'team:x'] });
+    expect(moved).not.toHaveProperty('region');
+    expect(see(unknown).tags).toEqual(['region:eu', 'team:x']);
   });
 });
 
