@@ -29,24 +29,30 @@ const listed = ({ id, name, trainsOnData, region, retention }: KnownProvider): C
   ...(retention === undefined ? {} : { retention }),
 });
 
-/** The providers of `src/config/providers.json`. */
-export const LISTED_PROVIDERS: readonly CatalogProvider[] = KNOWN_PROVIDERS.map(listed);
+/**
+ * The providers of `src/config/providers.json`. @param moved ids of those that the operator calls at another address, at which
+ * nothing that is known of them need hold
+ */
+export const listedProviders = (moved: readonly string[] = []): readonly CatalogProvider[] =>
+  KNOWN_PROVIDERS.map((provider) =>
+    moved.includes(provider.id) ? { id: provider.id, name: provider.name } : listed(provider),
+  );
 
-/** `data/<name>.json`, read each time. @throws Error that names the file and the first wrong place in it */
-export function readDataFile(name: string): CatalogData {
+/** `data/<name>.json`, read each time. @param known of providers that the file does not describe @throws Error that names the file and the first wrong place in it */
+export function readDataFile(name: string, known = listedProviders()): CatalogData {
   const file = `data/${name}.json`;
   try {
-    return catalogData(JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')));
+    return catalogData(JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')), known);
   } catch (cause) {
     throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
 }
 
 /** A parsed data file (schemas/catalog/catalog-file.json) as catalogue objects. @throws Error that names the first wrong place */
-export function catalogData(file: unknown): CatalogData {
+export function catalogData(file: unknown, known = listedProviders()): CatalogData {
   if (!validateCatalogFile(file)) throw dataFault(pointerOf(validateCatalogFile.errors?.[0]));
   const { date, providers = [], models = [] } = file;
-  const byId = new Map([...LISTED_PROVIDERS, ...providers].map((provider) => [provider.id, provider]));
+  const byId = new Map([...known, ...providers].map((provider) => [provider.id, provider]));
   return { date, providers, models: models.map((model, position) => modelOf(model, byId, `/models/${position}`)) };
 }
 

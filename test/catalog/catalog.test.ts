@@ -68,6 +68,22 @@ describe('createCatalog', () => {
     expect([...models(), ...mappings(), ...providers()].filter(({ id }) => id.includes('sandbox'))).toEqual([]);
   });
 
+  it('knows nothing of a provider that the operator calls at another address but its name', () => {
+    const at = (baseUrl: string | undefined) => {
+      const serviceProviders = [{ id: 'mistral', apiKey: 'x', baseUrl, fields: [] }];
+      const catalog = createCatalog({ sandbox: false, upstreams: [], serviceProviders, clock });
+      const mapping = catalog.mappings().find(({ providerId }) => providerId === 'mistral');
+      return [mapping?.tags, mapping?.region, catalog.providers().find(({ id }) => id === 'mistral')];
+    };
+    const provider = { id: 'mistral', name: 'Mistral AI' };
+    expect(at(undefined)).toEqual([
+      ['region:eu', 'retention:30d', 'stability:stable'],
+      'eu',
+      { ...provider, region: 'eu', retention: '30d' },
+    ]);
+    expect(at('https://us.mistral.example/v1')).toEqual([['stability:stable'], undefined, provider]);
+  });
+
   it('adds an upstream to a model of the catalogue, under every name of that model', () => {
     const catalog = createCatalog({ sandbox: false, upstreams: [upstream('vllm', 'kimi-k2-0905')], clock });
     const mapping = catalog.mappings().find(({ id }) => id === 'vllm/kimi-k2-0905');

@@ -180,7 +180,7 @@ describe('providers', () => {
 
   it('say where every fact about them is from', () => {
     for (const { cancellation, trainsOnData, region, retention, sources = [] } of KNOWN_PROVIDERS) {
-      const stated = Object.entries({ cancellation, trainsOnData, region, retention }).filter(
+      const stated = Object.entries({ cancellation, region, retention, trainsOnData }).filter(
         ([, fact]) => fact !== undefined,
       );
       expect(sources.map(({ field }) => field).sort()).toEqual(stated.map(([field]) => field));
