@@ -23,8 +23,8 @@ import {
   deleteCustomProvider,
 } from '../../../src/admin/providers/custom-providers.ts';
 import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/providers/provider-keys.ts';
-import { changeGroup, createGroup, deleteGroup } from '../../../src/admin/rules/groups.ts';
 import { changeTagSet, createTagSet, deleteTagSet, removeTagsOf } from '../../../src/admin/providers/tag-sets.ts';
+import { changeGroup, createGroup, deleteGroup } from '../../../src/admin/rules/groups.ts';
 import { changeRule, createRule, deleteRule } from '../../../src/admin/rules/iam-rules.ts';
 import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
