@@ -102,7 +102,7 @@ async function build(
 
   const sandbox = config.sandbox ? await startSandbox() : undefined;
   if (sandbox !== undefined) closers.add(() => sandbox.close());
-  const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
+  const catalog = createCatalog({ ...config, clock });
   warnOfUnknownModels(config, catalog, telemetry);
   const stopping = new AbortController();
   const canRecord = createRecordingCheck(store, clock);

@@ -87,7 +87,7 @@ writer.on('message', (messages: readonly ToWorker[]) => {
   }
 });
 
-const catalog = createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock });
+const catalog = createCatalog({ ...config, clock });
 const stopping = new AbortController();
 const gateway = await createGateway(
   {

@@ -1,8 +1,15 @@
 import { readFileSync } from 'node:fs';
+import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
 import { pointerOf } from '../domain/check-shape.ts';
 import { type Mapping, mappingNames, type Prices, type PriceTier } from '../domain/model.ts';
 import { parseUsd } from '../domain/money.ts';
-import type { CatalogFileMapping, CatalogFileModel, CatalogPrices, CatalogProvider } from '../generated/types.ts';
+import type {
+  CatalogFileMapping,
+  CatalogFileModel,
+  CatalogPrices,
+  CatalogProvider,
+  KnownProvider,
+} from '../generated/types.ts';
 import { validateCatalogFile } from '../generated/validators.js';
 import type { CatalogModel } from './catalog-model.ts';
 
@@ -14,46 +21,74 @@ export interface CatalogData {
   readonly models: readonly CatalogModel[];
 }
 
-/** `data/<name>.json`, read each time. @throws Error that names the file and the first wrong place in it */
-export function readDataFile(name: string): CatalogData {
+const listed = ({ id, name, trainsOnData, region, retention }: KnownProvider): CatalogProvider => ({
+  id,
+  name,
+  ...(trainsOnData === undefined ? {} : { trainsOnData }),
+  ...(region === undefined ? {} : { region }),
+  ...(retention === undefined ? {} : { retention }),
+});
+
+/**
+ * The providers of `src/config/providers.json`. @param moved ids of those that the operator calls at another address, at which
+ * nothing that is known of them need hold
+ */
+export const listedProviders = (moved: readonly string[] = []): readonly CatalogProvider[] =>
+  KNOWN_PROVIDERS.map((provider) =>
+    moved.includes(provider.id) ? { id: provider.id, name: provider.name } : listed(provider),
+  );
+
+/** `data/<name>.json`, read each time. @param known of providers that the file does not describe @throws Error that names the file and the first wrong place in it */
+export function readDataFile(name: string, known = listedProviders()): CatalogData {
   const file = `data/${name}.json`;
   try {
-    return catalogData(JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')));
+    return catalogData(JSON.parse(readFileSync(new URL(file, import.meta.url), 'utf8')), known);
   } catch (cause) {
     throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
 }
 
 /** A parsed data file (schemas/catalog/catalog-file.json) as catalogue objects. @throws Error that names the first wrong place */
-export function catalogData(file: unknown): CatalogData {
+export function catalogData(file: unknown, known = listedProviders()): CatalogData {
   if (!validateCatalogFile(file)) throw dataFault(pointerOf(validateCatalogFile.errors?.[0]));
   const { date, providers = [], models = [] } = file;
-  return { date, providers, models: models.map((model, position) => modelOf(model, `/models/${position}`)) };
+  const byId = new Map([...known, ...providers].map((provider) => [provider.id, provider]));
+  return { date, providers, models: models.map((model, position) => modelOf(model, byId, `/models/${position}`)) };
 }
 
 /** The files are part of the program, so this is a fault of ours. */
 const dataFault = (place: string): Error => new Error(`catalogue data: wrong value at ${place}`);
 
-function modelOf({ aliases = [], created, mappings, ...model }: CatalogFileModel, place: string): CatalogModel {
+type Providers = ReadonlyMap<string, CatalogProvider>;
+
+function modelOf(
+  { aliases = [], created, mappings, ...model }: CatalogFileModel,
+  providers: Providers,
+  place: string,
+): CatalogModel {
   return {
     ...model,
     aliases,
     created: Date.parse(created) / 1000,
     mappings: mappings.map((each, position) =>
-      mappingOf(each, { id: model.id, aliases }, `${place}/mappings/${position}`),
+      mappingOf(each, providers.get(each.providerId), { id: model.id, aliases }, `${place}/mappings/${position}`),
     ),
   };
 }
 
 function mappingOf(
   { capabilities, free = false, prices, tiers, ...stated }: CatalogFileMapping,
+  provider: CatalogProvider | undefined,
   { id: modelId, aliases }: Pick<CatalogModel, 'id' | 'aliases'>,
   place: string,
 ): Mapping {
   const { providerId, externalId } = stated;
   const can = new Set(capabilities);
+  const region = stated.region ?? provider?.region;
   return {
     ...stated,
+    ...(region === undefined ? {} : { region }),
+    tags: tagsOf(provider, region, stated.stability),
     id: `${providerId}/${modelId}`,
     modelId,
     custom: false,
@@ -71,6 +106,16 @@ function mappingOf(
     structuredOutputs: can.has('structuredOutputs'),
     ...(can.has('realtime') ? { realtime: true } : {}),
   };
+}
+
+/** What the catalogue knows of a mapping that rules may ask for (policy/README.md, "Tags"). What is not known is no tag. */
+function tagsOf(provider: CatalogProvider | undefined, region: string | undefined, stability: string): string[] {
+  return [
+    ...(provider?.trainsOnData === false ? ['no_training'] : []),
+    ...(region === undefined ? [] : [`region:${region}`]),
+    ...(provider?.retention === undefined ? [] : [`retention:${provider.retention}`]),
+    `stability:${stability}`,
+  ];
 }
 
 /** As pico-dollars. */

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../config/known-providers.ts';
+import { PROVIDER_IDS } from '../config/known-providers.ts';
+import type { ServiceProvider } from '../config/service-provider.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
 import { type Mapping, mappingNames } from '../domain/model.ts';
 import { type Clock, lastDate } from '../domain/time.ts';
-import type { CatalogProvider, KnownProvider } from '../generated/types.ts';
-import { type CatalogData, readDataFile } from './catalog-file.ts';
+import type { CatalogProvider } from '../generated/types.ts';
+import { type CatalogData, listedProviders, readDataFile } from './catalog-file.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import { upstreamData } from './upstream-models.ts';
 
@@ -30,6 +31,8 @@ export interface Catalog {
 export interface CatalogOptions {
   readonly sandbox: boolean;
   readonly upstreams: readonly UpstreamConfig[];
+  /** What the environment says of providers of the catalogue. Default: nothing. */
+  readonly serviceProviders?: readonly ServiceProvider[];
   readonly clock: Clock;
 }
 
@@ -37,20 +40,15 @@ export interface CatalogOptions {
  * The upstreams of the environment, the data files of the providers and, if asked for, the sandbox, as one catalogue.
  * @throws Error for a data file that is not well formed
  */
-export function createCatalog({ sandbox, upstreams, clock }: CatalogOptions): Catalog {
-  const files = [...PROVIDER_IDS, ...(sandbox ? ['sandbox'] : [])].map(readDataFile);
+export function createCatalog({ sandbox, upstreams, serviceProviders = [], clock }: CatalogOptions): Catalog {
+  const listed = listedProviders(serviceProviders.flatMap(({ id, baseUrl }) => (baseUrl === undefined ? [] : [id])));
+  const files = [...PROVIDER_IDS, ...(sandbox ? ['sandbox'] : [])].map((name) => readDataFile(name, listed));
   const models = new Map(files.flatMap(({ models }) => models.map((model) => [model.id, model])));
   const outputsOf = (modelId: string) => models.get(modelId)?.mappings[0]?.outputModalities;
   const date = youngest(files);
-  const known: CatalogData = { date: '', providers: KNOWN_PROVIDERS.map(listed), models: [] };
+  const known: CatalogData = { date: '', providers: listed, models: [] };
   return catalogOf([...upstreams.map((upstream) => upstreamData(upstream, outputsOf, date)), known, ...files], clock);
 }
-
-const listed = ({ id, name, trainsOnData }: KnownProvider): CatalogProvider => ({
-  id,
-  name,
-  ...(trainsOnData === undefined ? {} : { trainsOnData }),
-});
 
 /** The catalogue of these parts; what is said of one model in several, the last one says. */
 export function catalogOf(parts: readonly CatalogData[], clock: Clock): Catalog {

@@ -134,6 +134,7 @@ function mappingEntry(mapping: Mapping): ModelMapping {
     ...(mapping.minCacheableTokens === undefined ? {} : { min_cacheable_tokens: mapping.minCacheableTokens }),
     ...(mapping.maxOutput === undefined ? {} : { max_output: mapping.maxOutput }),
     stability: mapping.stability,
+    ...(mapping.tags.length === 0 ? {} : { tags: [...mapping.tags] }),
   };
 }
 

@@ -20,6 +20,7 @@ import { providerKeyCommands } from './commands/provider-key-commands.ts';
 import { replayCommand } from './commands/replay-command.ts';
 import { ruleCommands } from './commands/rule-commands.ts';
 import { secretsCommands } from './commands/secrets-commands.ts';
+import { tagCommands } from './commands/tag-commands.ts';
 import { usageCommand } from './commands/usage-command.ts';
 import type { Environment } from './run/workspace.ts';
 import { optionFault } from './terminal/option-names.ts';
@@ -96,6 +97,7 @@ export function createProgram(env: Environment): Command {
   providerKeyCommands(program, env);
   customProviderCommands(program, env);
   customModelCommands(program, env);
+  tagCommands(program, env);
   program.commandsGroup('Organizations, projects and members:');
   organizationCommands(program, env);
   projectCommands(program, env);

@@ -6,6 +6,7 @@ import type {
   RuleMode,
   RuleType,
   Scope,
+  TagsValue,
 } from '../generated/types.ts';
 
 /** Whose rules there are, outermost first. */
@@ -28,6 +29,7 @@ interface RuleValues {
   readonly providers: ProvidersValue;
   readonly pricing: StoredPricingValue;
   readonly ip_cidrs: IpCidrsValue;
+  readonly tags: TagsValue;
 }
 
 interface RuleOf<Kind extends RuleKind> {
@@ -58,6 +60,7 @@ const KINDS = {
   providers: { list: 'providers', judgesModeration: true },
   pricing: { list: null, judgesModeration: false },
   ip_cidrs: { list: 'ipCidrs', judgesModeration: true },
+  tags: { list: 'tags', judgesModeration: true },
 } as const satisfies Readonly<Record<RuleKind, KindFacts>>;
 
 type ListKind = { [Kind in RuleKind]: (typeof KINDS)[Kind]['list'] extends null ? never : Kind }[RuleKind];
@@ -83,6 +86,9 @@ export function byKind<T>(
     case 'allow_ip_cidrs':
     case 'deny_ip_cidrs':
       return cases.ip_cidrs(rule.ruleValue);
+    case 'allow_tags':
+    case 'deny_tags':
+      return cases.tags(rule.ruleValue);
     default:
       rule satisfies never;
       throw new TypeError('The rule type is unknown.');
@@ -96,6 +102,7 @@ export const entriesOf = (rule: CanonicalRule): readonly string[] =>
     providers: ({ providers }) => providers,
     pricing: () => [],
     ip_cidrs: ({ ipCidrs }) => ipCidrs,
+    tags: ({ tags }) => tags,
   });
 
 const isListKind = (kind: RuleKind): kind is ListKind => KINDS[kind].list !== null;
@@ -133,6 +140,8 @@ const TYPES: RuleTypes = {
   deny_pricing: { effect: 'deny', kind: 'pricing', step: 7 },
   allow_ip_cidrs: { effect: 'allow', kind: 'ip_cidrs', step: 2 },
   deny_ip_cidrs: { effect: 'deny', kind: 'ip_cidrs', step: 1 },
+  allow_tags: { effect: 'allow', kind: 'tags', step: 10 },
+  deny_tags: { effect: 'deny', kind: 'tags', step: 9 },
 };
 
 const typeOf = ({ effect, kind }: RuleTypeFacts<RuleEffect, RuleKind>): RuleType => `${effect}_${kind}`;

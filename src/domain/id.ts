@@ -14,6 +14,7 @@ export type IdPrefix =
   | 'prov'
   | 'model'
   | 'pkey'
+  | 'tags'
   | 'aud'
   | 'inv'
   | 'sess'

@@ -36,6 +36,8 @@ export interface PriceTier {
 
 /** Capabilities and limits of one model at one provider; absent means unknown. */
 export interface MappingAttributes {
+  /** What is known of it that rules may ask for, such as `region:eu` (policy/README.md, "Tags"). Sorted, without repeats. */
+  readonly tags: readonly string[];
   readonly contextLength?: number;
   readonly maxOutput?: number;
   readonly inputModalities: readonly string[];
@@ -63,6 +65,7 @@ export interface MappingAttributes {
 
 /** A mapping of which nothing is known but that it completes text: it claims no more. */
 export const TEXT_ONLY: MappingAttributes = {
+  tags: [],
   inputModalities: ['text'],
   outputModalities: ['text'],
   streaming: true,

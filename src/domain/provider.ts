@@ -32,11 +32,19 @@ export interface SealedProviderKey {
   readonly secret: SealedSecret;
 }
 
-/** An organization's own providers, models and keys. Immutable: another object whenever any of it may have changed. */
+/** Tags that an organization has put on a model or a provider. */
+export interface TagSet {
+  /** A name of a model, bare or behind its provider, or `<provider>/*`. */
+  readonly target: string;
+  readonly tags: readonly string[];
+}
+
+/** An organization's own providers, models, keys and tags. Immutable: another object whenever any of it may have changed. */
 export interface OrganizationProviders {
   readonly providers: readonly CustomProvider[];
   /** Mappings of its custom models, with `custom: true`, ids `<name>/<model>`. By id. */
   readonly mappings: readonly Mapping[];
   /** Active ones, in the order in which they are tried. */
   readonly keys: readonly SealedProviderKey[];
+  readonly tagSets: readonly TagSet[];
 }

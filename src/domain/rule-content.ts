@@ -39,6 +39,10 @@ const OF_KIND: Readonly<Record<RuleKind, Explanation>> = {
     must: 'must be a decimal string or a number, in USD per million tokens',
   },
   ip_cidrs: { at: /^\/ruleValue\/ipCidrs\/\d+$/, must: 'must be a CIDR range such as 192.0.2.0/24' },
+  tags: {
+    at: /^\/ruleValue\/tags\/\d+$/,
+    must: 'must be a tag such as region:eu (small letters, digits and _ . -), or a prefix of one that ends in its only *',
+  },
 };
 
 const EXPLANATIONS = [
@@ -76,6 +80,10 @@ export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleTyp
       if ('ipCidrs' in ruleValue) {
         return { ruleType, ruleValue: { ipCidrs: unique(ruleValue.ipCidrs.map(canonicalEntry)) } };
       }
+      break;
+    case 'allow_tags':
+    case 'deny_tags':
+      if ('tags' in ruleValue) return { ruleType, ruleValue: { tags: unique(ruleValue.tags) } };
       break;
     default:
       ruleType satisfies never;

@@ -1192,13 +1192,15 @@ export type RuleType =
   | 'allow_pricing'
   | 'deny_pricing'
   | 'allow_ip_cidrs'
-  | 'deny_ip_cidrs';
+  | 'deny_ip_cidrs'
+  | 'allow_tags'
+  | 'deny_tags';
 
 export type RuleStatus = 'active' | 'inactive';
 
 export type RuleMode = 'enforce' | 'report';
 
-export type RuleValue = ModelsValue | ProvidersValue | PricingValue | IpCidrsValue;
+export type RuleValue = ModelsValue | ProvidersValue | PricingValue | IpCidrsValue | TagsValue;
 
 export interface ModelsValue {
   models: string[];
@@ -1224,6 +1226,10 @@ export type PriceCap = string | number;
 
 export interface IpCidrsValue {
   ipCidrs: string[];
+}
+
+export interface TagsValue {
+  tags: string[];
 }
 
 /**
@@ -2120,6 +2126,67 @@ export interface RulePatch {
    */
   failOnNewAccess?: boolean;
 }
+
+/**
+ * Answer that carries the tags of one target.
+ */
+export interface TagSetAnswer {
+  tagSet: TagSetRecord;
+}
+
+/**
+ * Body of `POST /v1/master/tag-sets`.
+ */
+export interface TagSetCreate {
+  /**
+   * A name of a model at all of its providers (`gpt-5`) or at one (`openai/gpt-5`, `acme/llama`), or every model of a provider (`openai/*`, `acme/*`).
+   */
+  target: string;
+  tags: Tags;
+}
+
+/**
+ * Answer of `GET /v1/master/tag-sets`, newest first.
+ */
+export interface TagSetList {
+  tagSets: TagSetRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Body of `PATCH /v1/master/tag-sets/{id}`: all the tags that stand there from now on.
+ */
+export interface TagSetPatch {
+  tags: Tags;
+}
+
+/**
+ * Tags that the organization has put on a model or a provider, as the management API shows them.
+ */
+export interface TagSetRecord {
+  id: string;
+  /**
+   * RFC 3339. When they were first put there.
+   */
+  createdAt: string;
+  /**
+   * RFC 3339. When they last changed.
+   */
+  updatedAt: string;
+  /**
+   * What they stand on.
+   */
+  target: string;
+  tags: Tags;
+}
+
+/**
+ * Words, or `name:value`. Shown sorted, without repeats.
+ */
+export type Tags = string[];
 
 /**
  * Query of `GET /v1/master/usage`.
@@ -3362,6 +3429,10 @@ export interface ModelMapping {
    */
   max_output?: number;
   stability: Stability;
+  /**
+   * What is known of it that tag rules ask for: facts of the catalogue and the organization's own tags. Absent: nothing.
+   */
+  tags?: string[];
 }
 
 /**
@@ -3553,6 +3624,14 @@ export interface CatalogProvider {
    * Whether it trains on API data; absent when unknown.
    */
   trainsOnData?: boolean;
+  /**
+   * Where it works on what is sent to its API; absent when unknown.
+   */
+  region?: 'eu' | 'us' | 'global';
+  /**
+   * For how long at most it keeps what is sent to its API, by default; absent when unknown.
+   */
+  retention?: string;
 }
 
 /**
@@ -3591,7 +3670,10 @@ export interface CatalogFileMapping {
    * The provider's own id of the model.
    */
   externalId: string;
-  region?: string;
+  /**
+   * Where it runs, where that is another region than its provider's.
+   */
+  region?: 'eu' | 'us' | 'global';
   prices: CatalogPrices;
   /**
    * By rising threshold.
@@ -3726,11 +3808,19 @@ export interface KnownProvider {
    */
   trainsOnData?: boolean;
   /**
+   * Where it works on what is sent to this address; absent when unknown.
+   */
+  region?: 'eu' | 'us' | 'global';
+  /**
+   * For how long at most it keeps what is sent to its API, by default; absent when unknown.
+   */
+  retention?: string;
+  /**
    * It stops work when a call is cancelled; absent when unknown.
    */
   cancellation?: boolean;
   sources?: {
-    field: 'trainsOnData' | 'cancellation';
+    field: 'trainsOnData' | 'region' | 'retention' | 'cancellation';
     source: string;
     date: string;
   }[];
@@ -4378,14 +4468,16 @@ export interface SubjectRules {
  * One entry for each kind and effect that has a rule. A present allow kind restricts, whatever it matches.
  */
 export interface RuleSet {
-  allow_models?: ModelRules;
-  deny_models?: ModelRules;
+  allow_models?: EntryRules;
+  deny_models?: EntryRules;
   allow_providers?: ProviderRules;
   deny_providers?: ProviderRules;
   allow_pricing?: PricingRules;
   deny_pricing?: PricingRules;
   allow_ip_cidrs?: IpRules;
   deny_ip_cidrs?: IpRules;
+  allow_tags?: EntryRules;
+  deny_tags?: EntryRules;
 }
 
 /**
@@ -4393,7 +4485,10 @@ export interface RuleSet {
  */
 export type RuleIds = string[];
 
-export interface ModelRules {
+/**
+ * Of a kind whose entries are whole names, or prefixes of some.
+ */
+export interface EntryRules {
   /**
    * Every rule of this kind and effect.
    */
@@ -4489,7 +4584,7 @@ export interface PolicyViolation {
   /**
    * `<effect>_<kind>` is the rule type.
    */
-  kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs';
+  kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs' | 'tags';
   effect: 'allow' | 'deny';
   /**
    * Candidate id; absent for `ip_cidrs`, which is judged once per subject and counts for every candidate.
@@ -4500,7 +4595,7 @@ export interface PolicyViolation {
    */
   ruleIds: string[];
   /**
-   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names and prefixes with `*`, provider names, ranges), or the conditions that tripped, as `<condition>=<value>`. allow: what was offered (the candidate's names, its provider names, the client address), or the attributes that the kind judges, as `<attribute>=<value>`, `unknown` for one that is not known. Prices are in pico-dollars per token: `pricingType=free|paid`, `maxInputPrice=2500000`, `inputPrice=unknown`. Unknown client address: `unknown`, with either effect.
+   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names, tags and prefixes of them with `*`, provider names, ranges), or the conditions that tripped, as `<condition>=<value>`. allow: what was offered (the candidate's names, its provider names, its tags, the client address), or the attributes that the kind judges, as `<attribute>=<value>`, `unknown` for one that is not known. Prices are in pico-dollars per token: `pricingType=free|paid`, `maxInputPrice=2500000`, `inputPrice=unknown`, `tags=unknown`. Unknown client address: `unknown`, with either effect.
    */
   values: string[];
 }
@@ -4581,6 +4676,10 @@ export interface PolicyCandidate {
    * Pico-dollars per output token; absent when unknown.
    */
   output_price?: number;
+  /**
+   * What is known of the mapping, such as `region:eu`: facts of the catalogue and the organization's own tags. Sorted, without repeats; absent when nothing is known.
+   */
+  tags?: string[];
 }
 
 /**
@@ -5067,6 +5166,8 @@ export interface FixtureRule {
   deny_pricing?: PricingValue;
   allow_ip_cidrs?: string[];
   deny_ip_cidrs?: string[];
+  allow_tags?: string[];
+  deny_tags?: string[];
   mode?: RuleMode;
   status?: RuleStatus;
   description?: string;
@@ -5142,6 +5243,10 @@ export interface FixtureMapping {
    * Flagged free by the catalogue.
    */
   free?: boolean;
+  /**
+   * What is known of it, such as `region:eu`.
+   */
+  tags?: string[];
   /**
    * Its deactivation is past.
    */
@@ -5287,6 +5392,7 @@ export interface LintFinding {
     | 'unknown-model'
     | 'deactivated-model'
     | 'unknown-provider'
+    | 'unknown-tag'
     | 'overlapping-ranges'
     | 'open-to-future-models';
   scope: Scope;

@@ -74,6 +74,7 @@ import type {
   DraftRule,
   DraftRules,
   EmailAddress,
+  EntryRules,
   Environment,
   ErrorEnvelope,
   EvaluateCall,
@@ -164,7 +165,6 @@ import type {
   ModelMapping,
   ModelOverview,
   ModelPricing,
-  ModelRules,
   ModelsValue,
   ModerationAnswer,
   ModerationRequest,
@@ -244,6 +244,13 @@ import type {
   SeenRule,
   Stability,
   SubjectRules,
+  TagSetAnswer,
+  TagSetCreate,
+  TagSetList,
+  TagSetPatch,
+  TagSetRecord,
+  Tags,
+  TagsValue,
   ToolCall,
   ToolCallParams,
   ToolChoice,
@@ -351,6 +358,7 @@ export declare const validateDenialStep: Validator<DenialStep>;
 export declare const validateDraftRule: Validator<DraftRule>;
 export declare const validateDraftRules: Validator<DraftRules>;
 export declare const validateEmailAddress: Validator<EmailAddress>;
+export declare const validateEntryRules: Validator<EntryRules>;
 export declare const validateEnvironment: Validator<Environment>;
 export declare const validateErrorEnvelope: Validator<ErrorEnvelope>;
 export declare const validateEvaluateCall: Validator<EvaluateCall>;
@@ -441,7 +449,6 @@ export declare const validateModelList: Validator<ModelList>;
 export declare const validateModelMapping: Validator<ModelMapping>;
 export declare const validateModelOverview: Validator<ModelOverview>;
 export declare const validateModelPricing: Validator<ModelPricing>;
-export declare const validateModelRules: Validator<ModelRules>;
 export declare const validateModelsValue: Validator<ModelsValue>;
 export declare const validateModerationAnswer: Validator<ModerationAnswer>;
 export declare const validateModerationRequest: Validator<ModerationRequest>;
@@ -521,6 +528,13 @@ export declare const validateScope: Validator<Scope>;
 export declare const validateSeenRule: Validator<SeenRule>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;
+export declare const validateTagSetAnswer: Validator<TagSetAnswer>;
+export declare const validateTagSetCreate: Validator<TagSetCreate>;
+export declare const validateTagSetList: Validator<TagSetList>;
+export declare const validateTagSetPatch: Validator<TagSetPatch>;
+export declare const validateTagSetRecord: Validator<TagSetRecord>;
+export declare const validateTags: Validator<Tags>;
+export declare const validateTagsValue: Validator<TagsValue>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolCallParams: Validator<ToolCallParams>;
 export declare const validateToolChoice: Validator<ToolChoice>;

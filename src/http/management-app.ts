@@ -25,6 +25,7 @@ import { platformKeyHandlers } from './routes/master/platform-keys.ts';
 import { policyHandlers } from './routes/master/policy.ts';
 import { projectHandlers } from './routes/master/projects.ts';
 import { providerKeyHandlers } from './routes/master/provider-keys.ts';
+import { tagSetHandlers } from './routes/master/tag-sets.ts';
 import { usageHandlers } from './routes/master/usage.ts';
 import { metricsHandlers } from './routes/metrics.ts';
 import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
@@ -73,6 +74,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...providerKeyHandlers(deps),
       ...customProviderHandlers(deps),
       ...customModelHandlers(deps),
+      ...tagSetHandlers(deps),
       ...policyHandlers(deps),
       ...auditHandlers(deps),
       ...usageHandlers(deps),

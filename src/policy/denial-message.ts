@@ -52,7 +52,25 @@ const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
     isUnknownAddress(reason)
       ? unknownAddress(reason)
       : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${rulesOf(reason)}`,
+  deny_tags: (reason) => `model not allowed: ${tagsOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+  allow_tags: (reason) => {
+    const known = withoutUnknown(reason);
+    return known.values.length === 0
+      ? `model not allowed: it has no tags, and ${rulesOf(reason)} ${reason.rules.length === 1 ? 'asks' : 'ask'} for some`
+      : `model not allowed: ${tagsOf(known)} ${be(known)} not among the tags allowed by ${rulesOf(reason)}`;
+  },
 };
+
+/** What the policy says of a candidate without tags. */
+const NO_TAGS = 'tags=unknown';
+
+/** Of several candidates some may have no tag to name. */
+const withoutUnknown = (reason: Told): Told => ({
+  ...reason,
+  values: reason.values.filter((value) => value !== NO_TAGS),
+});
+
+const tagsOf = (reason: Told): string => `${reason.values.length === 1 ? 'tag' : 'tags'} ${valuesOf(reason)}`;
 
 const unknownAddress = (reason: Told): string =>
   `IP not permitted: the client address is unknown, and ${rulesOf(reason)} cannot be checked without it`;
@@ -88,6 +106,7 @@ const VALUE_TEXT: Readonly<Record<RuleKind, (value: string) => string>> = {
   providers: asItIs,
   pricing: priceText,
   ip_cidrs: asItIs,
+  tags: (value) => (value === NO_TAGS ? 'no tags' : value),
 };
 
 /** A value of a violation, for people. */

@@ -72,10 +72,11 @@ const asks = (input: PolicyInput, [action, clientIp, subjects, mappings, tool]: 
   subjects.every(({ scope, id }, at) => input.subjects[at]?.scope === scope && input.subjects[at]?.id === id) &&
   mappings.every((mapping, at) => input.candidates[at] === policyCandidate(mapping));
 
-function knownAttributes({ prices }: Mapping): Pick<PolicyCandidate, CandidateAttribute> {
+function knownAttributes({ prices, tags }: Mapping): Pick<PolicyCandidate, CandidateAttribute> {
   const attributes: { readonly [Attribute in CandidateAttribute]: PolicyCandidate[Attribute] | undefined } = {
     input_price: comparablePrice(prices.prompt),
     output_price: comparablePrice(prices.completion),
+    tags: tags.length === 0 ? undefined : [...tags],
   };
   return Object.fromEntries(
     Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),

@@ -34,13 +34,16 @@ export function ruleSet(rules: readonly PolicyRule[]): Canonical {
 
 const emptySection = (): Section => ({ rules: [], entries: new Map(), prefixes: new Map(), conditions: new Map() });
 
+/** Of a kind whose entries are whole names, or prefixes of some. */
+const entryMembers = ({ rules, entries, prefixes }: Section): Canonical =>
+  new Map<string, Canonical>([
+    ['rules', rules],
+    ['exact', entries],
+    ['prefixes', new Map([...prefixes].map(([entry, listed]) => [entry, prefixEntry(entry, listed)]))],
+  ]);
+
 const MEMBERS: Readonly<Record<RuleKind, (section: Section) => Canonical>> = {
-  models: ({ rules, entries, prefixes }) =>
-    new Map<string, Canonical>([
-      ['rules', rules],
-      ['exact', entries],
-      ['prefixes', new Map([...prefixes].map(([entry, listed]) => [entry, prefixEntry(entry, listed)]))],
-    ]),
+  models: entryMembers,
   providers: ({ rules, entries }) =>
     new Map<string, Canonical>([
       ['rules', rules],
@@ -56,6 +59,7 @@ const MEMBERS: Readonly<Record<RuleKind, (section: Section) => Canonical>> = {
       ['rules', rules],
       ['ranges', entries],
     ]),
+  tags: entryMembers,
 };
 
 const prefixEntry = (entry: string, rules: string[]): Canonical =>
@@ -67,12 +71,7 @@ const prefixEntry = (entry: string, rules: string[]): Canonical =>
 function addRule(section: Section, rule: PolicyRule): void {
   try {
     byKind(rule, {
-      models: ({ models }) => {
-        for (const entry of someOf(models)) {
-          if (PREFIX.test(entry)) listRule(section.prefixes, entry, rule.id);
-          else listRule(section.entries, nameEntry(entry), rule.id);
-        }
-      },
+      models: ({ models }) => listEntries(section, models, rule.id),
       providers: ({ providers }) => {
         for (const entry of someOf(providers)) listRule(section.entries, nameEntry(entry), rule.id);
       },
@@ -82,9 +81,17 @@ function addRule(section: Section, rule: PolicyRule): void {
       ip_cidrs: ({ ipCidrs }) => {
         for (const entry of someOf(ipCidrs)) listRule(section.entries, canonicalCidr(entry), rule.id);
       },
+      tags: ({ tags }) => listEntries(section, tags, rule.id),
     });
   } catch (cause) {
     throw new PolicyFailure('A stored rule is invalid.', cause);
+  }
+}
+
+function listEntries({ entries, prefixes }: Section, listed: readonly string[], rule: string): void {
+  for (const entry of someOf(listed)) {
+    if (PREFIX.test(entry)) listRule(prefixes, entry, rule);
+    else listRule(entries, nameEntry(entry), rule);
   }
 }
 

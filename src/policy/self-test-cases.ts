@@ -19,6 +19,7 @@ export const SWIFT: Required<PolicyCandidate> = {
   free: false,
   input_price: 2_000_000,
   output_price: 4_000_000,
+  tags: ['region:eu', 'stability:stable'],
 };
 
 /** By one key from a known address. */
@@ -49,6 +50,11 @@ const range = (ruleType: 'allow_ip_cidrs' | 'deny_ip_cidrs', cidr: string): Poli
   ...base,
   ruleType,
   ruleValue: { ipCidrs: [cidr] },
+});
+const tags = (ruleType: 'allow_tags' | 'deny_tags', entry: string): PolicyRule => ({
+  ...base,
+  ruleType,
+  ruleValue: { tags: [entry] },
 });
 
 /** The start of the gateway, the tests and the mutants of the policy judge by them. */
@@ -89,6 +95,14 @@ export const CASES: Readonly<Record<RuleType, readonly [Case, ...Case[]]>> = {
   ],
   deny_ip_cidrs: [[range('deny_ip_cidrs', '192.0.2.0/24'), range('deny_ip_cidrs', '198.51.100.0/24'), 'client_ip']],
   allow_ip_cidrs: [[range('allow_ip_cidrs', '198.51.100.0/24'), range('allow_ip_cidrs', '192.0.2.0/24'), 'client_ip']],
+  deny_tags: [
+    [tags('deny_tags', 'region:eu'), tags('deny_tags', 'region:us'), null],
+    [tags('deny_tags', 'region:*'), tags('deny_tags', 'retention:*'), null],
+  ],
+  allow_tags: [
+    [tags('allow_tags', 'region:us'), tags('allow_tags', 'region:eu'), 'tags'],
+    [tags('allow_tags', 'retention:*'), tags('allow_tags', 'stability:*'), 'tags'],
+  ],
 };
 
 /**

@@ -113,6 +113,7 @@ describe('the list of models', () => {
 const EVERYTHING: Reach = {
   id: 1,
   custom: [],
+  seen: (mapping) => mapping,
   isCustomProvider: () => false,
   provider: () => undefined,
   has: () => true,

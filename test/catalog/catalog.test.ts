@@ -56,6 +56,8 @@ describe('createCatalog', () => {
           'tools',
         ],
         stability: 'stable',
+        region: 'us',
+        tags: ['no_training', 'region:us', 'retention:none', 'stability:stable'],
       },
     ]);
   });
@@ -64,6 +66,22 @@ describe('createCatalog', () => {
     const { models, mappings, providers } = createCatalog({ sandbox: false, upstreams: [], clock });
     expect(providers().map(({ id }) => id)).toEqual([...PROVIDER_IDS].sort());
     expect([...models(), ...mappings(), ...providers()].filter(({ id }) => id.includes('sandbox'))).toEqual([]);
+  });
+
+  it('knows nothing of a provider that the operator calls at another address but its name', () => {
+    const at = (baseUrl: string | undefined) => {
+      const serviceProviders = [{ id: 'mistral', apiKey: 'x', baseUrl, fields: [] }];
+      const catalog = createCatalog({ sandbox: false, upstreams: [], serviceProviders, clock });
+      const mapping = catalog.mappings().find(({ providerId }) => providerId === 'mistral');
+      return [mapping?.tags, mapping?.region, catalog.providers().find(({ id }) => id === 'mistral')];
+    };
+    const provider = { id: 'mistral', name: 'Mistral AI' };
+    expect(at(undefined)).toEqual([
+      ['region:eu', 'retention:30d', 'stability:stable'],
+      'eu',
+      { ...provider, region: 'eu', retention: '30d' },
+    ]);
+    expect(at('https://us.mistral.example/v1')).toEqual([['stability:stable'], undefined, provider]);
   });
 
   it('adds an upstream to a model of the catalogue, under every name of that model', () => {
@@ -261,7 +279,22 @@ describe('catalogData', () => {
       stability: 'beta',
       deprecatedAt: '2026-01-01T00:00:00Z',
       deactivatedAt: '2026-02-01T00:00:00Z',
+      tags: ['region:eu', 'stability:beta'],
     });
+  });
+
+  it('gives a mapping the facts of its provider, but for the region that it states itself', () => {
+    const providers = [{ id: 'p', name: 'P', trainsOnData: false, region: 'us', retention: '30d' }];
+    const tagsOf = (more: object) => catalogData({ ...file(more), providers }).models[0]?.mappings[0]?.tags;
+    const others = ['retention:30d', 'stability:stable'];
+    expect(tagsOf({})).toEqual(['no_training', 'region:us', ...others]);
+    expect(tagsOf({ region: 'eu' })).toEqual(['no_training', 'region:eu', ...others]);
+  });
+
+  it.each([{}, { trainsOnData: true }])('makes no tag of what is not known of a provider, or not good: %j', (facts) => {
+    const { models } = catalogData({ ...file({}), providers: [{ id: 'p', name: 'P', ...facts }] });
+    expect(models[0]?.mappings[0]).toMatchObject({ tags: ['stability:stable'] });
+    expect(models[0]?.mappings[0]).not.toHaveProperty('region');
   });
 
   it.each([

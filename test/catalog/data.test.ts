@@ -179,8 +179,10 @@ describe('providers', () => {
   });
 
   it('say where every fact about them is from', () => {
-    for (const { cancellation, trainsOnData, sources = [] } of KNOWN_PROVIDERS) {
-      const stated = Object.entries({ cancellation, trainsOnData }).filter(([, fact]) => fact !== undefined);
+    for (const { cancellation, trainsOnData, region, retention, sources = [] } of KNOWN_PROVIDERS) {
+      const stated = Object.entries({ cancellation, region, retention, trainsOnData }).filter(
+        ([, fact]) => fact !== undefined,
+      );
       expect(sources.map(({ field }) => field).sort()).toEqual(stated.map(([field]) => field));
     }
   });

@@ -30,6 +30,7 @@ const mapping = (providerId: string, more: Partial<Mapping> = {}): Mapping => ({
   jsonOutput: false,
   structuredOutputs: false,
   stability: 'stable',
+  tags: [],
   ...more,
 });
 

@@ -41,8 +41,11 @@ const PRICES = [...new Set(CAPS.flatMap((cap) => [-1, 0, 1].map((step) => Number
 
 const price = fc.constantFrom(0, 0, ...PRICES.filter((pico) => pico >= 0));
 
+const TAGS = ['region:eu', 'region:us', 'region:eu-2', 'no_training', 'retention:30d', 'constructor'];
+const tags = fc.subarray(TAGS, { minLength: 1, maxLength: 4 }).map((all) => all.sort());
+
 /** What a candidate may lack. */
-const ATTRIBUTES = { input_price: price, output_price: price } satisfies Readonly<
+const ATTRIBUTES = { input_price: price, output_price: price, tags } satisfies Readonly<
   Record<CandidateAttribute, fc.Arbitrary<unknown>>
 >;
 
@@ -66,6 +69,10 @@ const exactName = fc.oneof(
 );
 const prefixName = fc.tuple(exactName, fc.nat(9)).map(([name, length]) => `${name.slice(0, length)}*`);
 export const modelEntry = fc.oneof({ weight: 3, arbitrary: exactName }, prefixName);
+
+const exactTag = fc.constantFrom(...TAGS, ...TAGS, 'region', 'region:global', 'valueof');
+const prefixTag = fc.tuple(exactTag, fc.nat(9)).map(([tag, length]) => `${tag.slice(0, length)}*`);
+const tagEntry = fc.oneof({ weight: 3, arbitrary: exactTag }, prefixTag);
 
 const customEntries = ['custom', ...CUSTOM_PROVIDERS.map((name) => `custom:${name}`), 'custom:nobody'];
 export const providerEntry = fc.constantFrom(
@@ -116,6 +123,7 @@ const listOf = <T>(entry: fc.Arbitrary<T>) => fc.array(entry, { minLength: 1, ma
 const models = fc.record({ models: listOf(modelEntry) });
 const providers = fc.record({ providers: listOf(providerEntry) });
 const ipCidrs = fc.record({ ipCidrs: listOf(cidr) });
+const tagList = fc.record({ tags: listOf(tagEntry) });
 const cap = fc.constantFrom(...CAPS);
 const pricing = fc
   .record(
@@ -140,6 +148,8 @@ const CONTENT: Readonly<Record<RuleType, fc.WeightedArbitrary<RuleContent>>> = {
   deny_pricing: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_pricing'), ruleValue: pricing }) },
   allow_ip_cidrs: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_ip_cidrs'), ruleValue: ipCidrs }) },
   deny_ip_cidrs: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_ip_cidrs'), ruleValue: ipCidrs }) },
+  allow_tags: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('allow_tags'), ruleValue: tagList }) },
+  deny_tags: { weight: 2, arbitrary: fc.record({ ruleType: fc.constant('deny_tags'), ruleValue: tagList }) },
 };
 
 const contentOf = (effect: RuleEffect): fc.Arbitrary<RuleContent> =>

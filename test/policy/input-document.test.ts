@@ -22,10 +22,11 @@ const mapping: Mapping = {
   jsonOutput: false,
   structuredOutputs: false,
   stability: 'stable',
+  tags: ['region:eu', 'stability:stable'],
 };
 
 describe('a candidate', () => {
-  test('shows the policy its names, its pricing type and its token prices, and nothing else', () => {
+  test('shows the policy its names, its pricing type, its token prices and its tags, and nothing else', () => {
     expect(policyCandidate(mapping)).toEqual({
       id: 'acme/swift-1',
       names: ['swift-1', 'swift', 'acme/swift-1', 'acme/swift'],
@@ -33,7 +34,12 @@ describe('a candidate', () => {
       free: false,
       input_price: 2_000_000,
       output_price: 4_000_000,
+      tags: ['region:eu', 'stability:stable'],
     });
+  });
+
+  test('of which nothing is known has no tags', () => {
+    expect(policyCandidate({ ...mapping, tags: [] })).not.toHaveProperty('tags');
   });
 
   test('lacks a price that is unknown', () => {

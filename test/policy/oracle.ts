@@ -40,10 +40,12 @@ const TYPES: Readonly<Record<RuleType, { readonly kind: RuleKind; readonly effec
   deny_pricing: { kind: 'pricing', effect: 'deny' },
   allow_ip_cidrs: { kind: 'ip_cidrs', effect: 'allow' },
   deny_ip_cidrs: { kind: 'ip_cidrs', effect: 'deny' },
+  allow_tags: { kind: 'tags', effect: 'allow' },
+  deny_tags: { kind: 'tags', effect: 'deny' },
 };
 
 interface Judged {
-  /** "[Moderation:] rules on models and prices are skipped, those on providers and addresses apply." */
+  /** "[Moderation:] rules on models and prices are skipped, those on providers, addresses and tags apply." */
   readonly skippedForModeration: boolean;
   /** "`values` what the candidate offered"; null: "IP: once per subject, without `candidate`". */
   readonly offered: ((candidate: PolicyCandidate) => readonly string[]) | null;
@@ -61,6 +63,8 @@ const KINDS: Readonly<Record<RuleKind, Judged>> = {
     ],
   },
   ip_cidrs: { skippedForModeration: false, offered: null },
+  // "What is not known is no tag."
+  tags: { skippedForModeration: false, offered: ({ tags = [] }) => (tags.length === 0 ? ['tags=unknown'] : tags) },
 };
 
 /** What schemas/policy/decision.json describes; every list sorted, violations by their JSON text. */
@@ -176,6 +180,10 @@ function matchingEntries(rule: OracleRule, candidate: PolicyCandidate | undefine
     case 'allow_ip_cidrs':
     case 'deny_ip_cidrs':
       return clientIp === null ? [] : rangesAround(clientIp, rule.ruleValue.ipCidrs);
+    case 'allow_tags':
+    case 'deny_tags':
+      // "An entry equals one of its tags, or is a prefix of one."
+      return rule.ruleValue.tags.filter((entry) => candidate?.tags?.some((tag) => entryMatchesName(entry, tag)));
   }
 }
 

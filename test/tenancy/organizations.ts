@@ -27,6 +27,7 @@ export const IDENTIFIER_KINDS = [
   'providerKey',
   'customProvider',
   'customModel',
+  'tagSet',
   'call',
   'decision',
 ] as const;
@@ -125,6 +126,7 @@ async function makeEverything(
     ],
     customProvider: [customProvider],
     customModel: [await make('custom-models', { customProviderId: customProvider, model: `${mark}-model` })],
+    tagSet: [await make('tag-sets', { target: `${mark}/*`, tags: [`of-${mark}`] })],
     call: [call],
     decision: [idLike(call, 'dec')],
   };
@@ -157,6 +159,7 @@ const absentFor = (identifiers: Identifiers): Identifiers => {
     providerKey: forms('providerKey'),
     customProvider: forms('customProvider'),
     customModel: forms('customModel'),
+    tagSet: forms('tagSet'),
     call: forms('call'),
     decision: forms('decision'),
   };

@@ -45,6 +45,7 @@ const KIND_BY_SEGMENT: Readonly<Record<string, IdentifierKind>> = {
   'master/provider-keys': 'providerKey',
   'master/custom-providers': 'customProvider',
   'master/custom-models': 'customModel',
+  'master/tag-sets': 'tagSet',
   'master/calls': 'call',
   'master/decisions': 'decision',
 };
@@ -114,6 +115,8 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
   'PATCH /v1/master/custom-providers/:id': () => ({ keyless: true }),
   'POST /v1/master/custom-models': (choose) => ({ customProviderId: choose('customProvider'), model: 'another' }),
   'PATCH /v1/master/custom-models/:id': () => ({ displayName: 'Changed' }),
+  'POST /v1/master/tag-sets': () => ({ target: 'sandbox-free', tags: ['new'] }),
+  'PATCH /v1/master/tag-sets/:id': () => ({ tags: ['changed'] }),
   'POST /v1/master/policy/evaluate': (choose) => ({
     key: choose('key'),
     rules: [
@@ -170,6 +173,7 @@ const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>
   'GET /v1/master/provider-keys': {},
   'GET /v1/master/custom-providers': {},
   'GET /v1/master/custom-models': { customProviderId: 'customProvider' },
+  'GET /v1/master/tag-sets': {},
   'GET /v1/master/usage': { projectId: 'project', keyId: 'key', memberId: 'member' },
   'GET /v1/master/calls': { keyId: 'key', memberId: 'member', groupId: 'group' },
   'GET /v1/master/decisions': { keyId: 'key', memberId: 'member', groupId: 'group' },

@@ -4,7 +4,7 @@ import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
 import { actionOf } from '../../src/core/access/permitted-ids.ts';
 import { canonicalAddress } from '../../src/domain/client-ip.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
-import type { OrganizationProviders, SealedProviderKey } from '../../src/domain/provider.ts';
+import type { OrganizationProviders, SealedProviderKey, TagSet } from '../../src/domain/provider.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
@@ -21,6 +21,8 @@ const PRICES: Mapping['prices'][] = [
   { prompt: 150_000n, completion: 2_500_000n },
   { prompt: 2_500_001n, completion: 2_500_001n },
 ];
+
+const TAGS = [[], ['region:eu'], ['region:us', 'retention:30d'], ['no_training', 'region:eu-2']];
 
 function mapping(providerId: string, modelId: string, aliases: string[], price: number, modality: string): Mapping {
   return {
@@ -43,6 +45,7 @@ function mapping(providerId: string, modelId: string, aliases: string[], price: 
     jsonOutput: false,
     structuredOutputs: false,
     stability: 'stable',
+    tags: TAGS[price] ?? [],
   };
 }
 
@@ -110,6 +113,23 @@ export const customMapping = (providerId: string, modelId: string): Mapping => (
   providerNames: ['custom', `custom:${providerId}`],
 });
 
+/** The organization's own tags, in every world; of models with tags of the catalogue they state no fact. */
+const TAG_SETS: readonly TagSet[] = [
+  { target: 'openai/*', tags: ['constructor', 'region:us'] },
+  { target: 'gpt', tags: ['region:eu-2', 'team:research'] },
+  { target: 'acme/own', tags: ['no_training'] },
+];
+
+/** What policy/README.md, "Tags of your own" says, spelt out: the oracle for the tags of a mapping. */
+function seenInWorlds(mapping: Mapping): Mapping {
+  const said = TAG_SETS.flatMap(({ target, tags }) =>
+    target === `${mapping.providerId}/*` || mapping.names.includes(target) ? tags : [],
+  );
+  const isFact = (tag: string): boolean => /^(no_training|region|retention|stability)(:|$)/.test(tag);
+  const kept = mapping.tags.length === 0 ? said : said.filter((tag) => !isFact(tag));
+  return { ...mapping, tags: [...new Set([...mapping.tags, ...kept])].sort() };
+}
+
 /** An organization's own providers: one hides that of its name in the catalogue, keys count for some projects. */
 const providers: fc.Arbitrary<OrganizationProviders> = fc
   .record({
@@ -126,6 +146,7 @@ const providers: fc.Arbitrary<OrganizationProviders> = fc
     providers: names.map((name) => ({ id: `prov_${name}`, name, wire: 'openai', baseUrl: '', keyless, fields: [] })),
     mappings: names.flatMap((name) => [customMapping(name, 'gpt-5'), customMapping(name, 'own')]),
     keys,
+    tagSets: TAG_SETS,
   }));
 
 const groupHolders = fc.subarray(['mem_1', 'mem_2', 'key_1', 'key_3']).map((ids) => new Set(ids));
@@ -196,7 +217,8 @@ export function mappingsIn(world: World): Mapping[] {
   const shared = MODELS.flatMap(({ id }) => catalog.resolve(id) ?? []);
   const isHidden = ({ providerId }: Mapping): boolean =>
     own?.providers.some(({ name }) => name === providerId) === true;
-  return [...shared.filter((each) => !isHidden(each)), ...(own?.mappings ?? [])];
+  const there = [...shared.filter((each) => !isHidden(each)), ...(own?.mappings ?? [])];
+  return own === null ? there : there.map(seenInWorlds);
 }
 
 const pdp = createPdp();

@@ -21,6 +21,7 @@ const DONE = {
   provider_key: ['create', 'update', 'delete'],
   custom_provider: ['create', 'update', 'delete'],
   custom_model: ['create', 'update', 'delete'],
+  tag_set: ['create', 'update', 'delete'],
   pepper: ['rotate', 'drop'],
   encryption_key: ['rotate'],
   database: ['restore'],

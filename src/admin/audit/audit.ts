@@ -44,7 +44,7 @@ type State = AuditRecord['before'];
 const parsed = (json: string | null): State => (json === null ? null : JSON.parse(json));
 
 /** The fields by one of which each kind of target is known to people. */
-const NAME_FIELDS = ['name', 'email', 'description', 'label', 'displayName'];
+const NAME_FIELDS = ['name', 'email', 'description', 'label', 'displayName', 'target'];
 
 /** What the target was called after the change, or before its end. */
 function targetName(state: State): string | null {

@@ -18,6 +18,7 @@ import {
   showPerMillion,
   showPrices,
 } from './custom-model-content.ts';
+import { removeTagsOf } from './tag-sets.ts';
 
 export const MAX_CUSTOM_MODELS = 500;
 
@@ -120,6 +121,7 @@ export function deleteCustomModel(db: Database, actor: Actor, id: string, now: n
   return db.transaction(() => {
     const { customModel: before } = answer(db, store.getCustomModel(db, actor.organizationId, id));
     store.deleteCustomModel(db, actor.organizationId, id, now);
+    removeTagsOf(db, actor, (target) => target === before.name, now);
     recordChange(db, actor, 'custom_model', 'delete', { before, after: null }, now);
     return { id, deleted: true };
   });

@@ -22,6 +22,7 @@ import { isSameServer, readBaseUrl } from './base-url.ts';
 import { MAX_CUSTOM_MODELS, viewCustomModel } from './custom-models.ts';
 import { checkNameIsFree, type KnownProviders } from './known-providers.ts';
 import { viewProviderKey } from './provider-key-view.ts';
+import { removeTagsOf } from './tag-sets.ts';
 
 const MAX_CUSTOM_PROVIDERS = 50;
 
@@ -131,7 +132,7 @@ export function deleteCustomProvider(db: Database, actor: Actor, id: string, now
   });
 }
 
-/** Each of the provider's models and keys has an entry of its own: who looks for one of them finds its end. */
+/** Each of the provider's models, keys and tags has an entry of its own: who looks for one of them finds its end. */
 function recordWhatGoesWith(db: Database, actor: Actor, provider: store.CustomProviderRecord, now: number): void {
   const { id, organizationId, name } = provider;
   const all = { customProviderId: id, limit: MAX_CUSTOM_MODELS };
@@ -141,6 +142,7 @@ function recordWhatGoesWith(db: Database, actor: Actor, provider: store.CustomPr
   for (const key of keysOfProvider(db, organizationId, `custom:${name}`)) {
     recordChange(db, actor, 'provider_key', 'delete', { before: viewProviderKey(db, key), after: null }, now);
   }
+  removeTagsOf(db, actor, (target) => target.startsWith(`${name}/`), now);
 }
 
 /** Who points a provider at another address could read its keys there. */

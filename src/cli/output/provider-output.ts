@@ -8,6 +8,8 @@ import type {
   Deletion,
   ProviderKeyAnswer,
   ProviderKeyRecord,
+  TagSetAnswer,
+  TagSetRecord,
 } from '../../generated/types.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { CAPABILITIES } from './capabilities.ts';
@@ -90,6 +92,24 @@ export function showCustomModels(customModels: readonly CustomModelRecord[], { j
 export function showCustomModel(answer: CustomModelAnswer, { json }: Format): void {
   if (json) printJson(answer);
   else printTable(MODEL_TITLES, [modelRow(answer.customModel)], '');
+}
+
+const TAG_TITLES = ['ID', 'TARGET', 'TAGS'];
+
+const tagRow = ({ id, target, tags }: TagSetRecord): Cell[] => [
+  { text: id },
+  { text: target },
+  { text: tags.join(', ') },
+];
+
+export function showTagSets(tagSets: readonly TagSetRecord[], { json }: Format): void {
+  if (json) printJson({ tagSets, nextCursor: null });
+  else printTable(TAG_TITLES, tagSets.map(tagRow), 'There are no tags of your own.');
+}
+
+export function showTagSet(answer: TagSetAnswer, { json }: Format): void {
+  if (json) printJson(answer);
+  else printTable(TAG_TITLES, [tagRow(answer.tagSet)], '');
 }
 
 export function showRemoved(deletion: Deletion, { json }: Format): void {

@@ -7,6 +7,7 @@ import { createPdp } from '../../policy/pdp.ts';
 import { usableModels } from '../../workbench/world/usable-models.ts';
 import { readWorld } from '../../workbench/world/world.ts';
 import { addressText } from '../output/access-output.ts';
+import { showTags } from '../output/tag-output.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { keyId } from './references.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
@@ -15,11 +16,12 @@ export interface ModelsOptions {
   readonly org?: string;
   readonly key?: string;
   readonly mapped?: true;
+  readonly tags?: true;
   readonly json?: true;
 }
 
 /** `portcullis models`. */
-export async function runModels(env: Environment, { org, key, mapped, json }: ModelsOptions): Promise<void> {
+export async function runModels(env: Environment, { org, key, mapped, tags, json }: ModelsOptions): Promise<void> {
   const { world, organizationId, stored, moderationModel } = await inWorkspace(env, 'read', org, (workspace) => {
     const { organizationId } = workspace.actor;
     const world = readWorld(workspace.db, workspace.installation(), organizationId);
@@ -37,7 +39,8 @@ export async function runModels(env: Environment, { org, key, mapped, json }: Mo
     const { models, addresses } = usableModels(pdp, world, { organizationId, key: stored, moderationModel });
     const options = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: mapped === true };
     const list = modelList(models, world.catalog.providers(), options, systemClock.now());
-    if (json) printJson(list);
+    if (tags) showTags(models, world, organizationId);
+    else if (json) printJson(list);
     else show(list.data, addresses);
   } finally {
     pdp.close();

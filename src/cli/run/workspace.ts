@@ -67,7 +67,7 @@ export const inWorkspace = <T>(
 
 /** What the configuration lets everyone call. */
 export const installationOf = (config: Config): Installation => ({
-  catalog: createCatalog({ sandbox: config.sandbox, upstreams: config.upstreams, clock: systemClock }),
+  catalog: createCatalog({ ...config, clock: systemClock }),
   servedProviders: new Set(servedProviders(config)),
 });
 

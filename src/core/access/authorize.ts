@@ -24,7 +24,7 @@ export interface Decision {
   readonly result: PolicyDecision;
 }
 
-/** Asks once more, if the rules or the policy have changed since; throws when the candidate is no longer permitted. */
+/** Asks once more, if the rules, the policy or what is known of the mapping have changed since; throws when the candidate is no longer permitted. */
 type Reassert = (decision: Decision, mapping: Mapping, ruleRevision: number | undefined) => Promise<void>;
 
 /**
@@ -119,7 +119,9 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
   telemetry.decided(undefined);
   const reassert: Reassert = async (made, mapping, known) => {
     const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
-    if (ruleRevision === made.ruleRevision && pdp().bundleDigest === made.bundleDigest) return;
+    // What is known of a mapping may have changed too: then it is another object.
+    const isSame = candidates.includes(mapping) && ruleRevision === made.ruleRevision;
+    if (isSame && pdp().bundleDigest === made.bundleDigest) return;
     const now = { ...principal, subjects: await subjectsNow(store, principal), ruleRevision };
     const again = await decide(deps, { ...request, principal: now, candidates: [mapping] });
     if (again.result.permitted.length > 0) return;

@@ -9,16 +9,19 @@ const MAX_EDITS = 3;
 /** Where a name can be cut to a prefix that means something. */
 const CUTS = /[-/.:@_]/g;
 
-/** The names by which rules may mean models and providers, and which of them is nearest to a name that nothing has. */
+const NOTHING: CustomNames = { providers: [], models: [], tags: [] };
+
+/** The names by which rules may mean models, providers and tags, and which of them is nearest to a name that nothing has. */
 export class KnownNames {
-  readonly #models: ReadonlySet<string>;
+  readonly #models: PrefixedNames;
+  readonly #tags: PrefixedNames;
   readonly #providers: ReadonlySet<string>;
   readonly #nearest = new Map<string, string | undefined>();
-  #prefixes: { readonly whole: ReadonlySet<string>; readonly cut: ReadonlySet<string> } | undefined;
 
-  constructor(catalog: Pick<Catalog, 'mappings' | 'providers'>, custom: CustomNames = { providers: [], models: [] }) {
+  constructor(catalog: Pick<Catalog, 'mappings' | 'providers'>, custom: CustomNames = NOTHING) {
     const mappings = catalog.mappings();
-    this.#models = new Set([...mappings.flatMap(({ names }) => names), ...custom.models]);
+    this.#models = new PrefixedNames([...mappings.flatMap(({ names }) => names), ...custom.models]);
+    this.#tags = new PrefixedNames([...mappings.flatMap(({ tags }) => tags), ...custom.tags]);
     this.#providers = new Set([
       ...catalog.providers().map(({ id }) => id),
       ...mappings.flatMap(({ providerNames }) => providerNames),
@@ -28,9 +31,12 @@ export class KnownNames {
 
   /** Whether an entry of a model rule means anything: a name, or a prefix that ends in `*`. */
   hasModel(entry: string): boolean {
-    if (!entry.endsWith('*')) return this.#models.has(entry);
-    const prefix = entry.slice(0, -1);
-    return this.#models.values().some((name) => name.startsWith(prefix));
+    return this.#models.has(entry);
+  }
+
+  /** The same of a tag rule. */
+  hasTag(entry: string): boolean {
+    return this.#tags.has(entry);
   }
 
   hasProvider(entry: string): boolean {
@@ -39,17 +45,12 @@ export class KnownNames {
 
   /** What an entry of a model rule that means nothing may have been meant to be; undefined: nothing is near. */
   nearestModel(entry: string): string | undefined {
-    return this.#remembered(`model ${entry}`, () => {
-      if (!entry.endsWith('*')) return nearest(entry, this.#models);
-      const prefix = entry.slice(0, -1);
-      const prefixes = this.#prefixesOfModels();
-      // What the prefix begins with would mean more than was written.
-      const narrow = (isCut(prefix) ? prefixes.cut : prefixes.whole)
-        .values()
-        .filter((start) => !prefix.startsWith(start));
-      const found = nearest(prefix, narrow);
-      return found === undefined ? undefined : `${found}*`;
-    });
+    return this.#remembered(`model ${entry}`, () => this.#models.nearest(entry));
+  }
+
+  /** The same for an entry of a tag rule. */
+  nearestTag(entry: string): string | undefined {
+    return this.#remembered(`tag ${entry}`, () => this.#tags.nearest(entry));
   }
 
   /** The same for an entry of a provider rule; a custom provider without its `custom:` is nearest. */
@@ -64,12 +65,40 @@ export class KnownNames {
     if (!this.#nearest.has(key) && this.#nearest.size < MAX_SEARCHES) this.#nearest.set(key, search());
     return this.#nearest.get(key);
   }
+}
+
+/** Names that an entry may state whole, or by a prefix that ends in `*`. */
+class PrefixedNames {
+  readonly #names: ReadonlySet<string>;
+  #prefixes: { readonly whole: ReadonlySet<string>; readonly cut: ReadonlySet<string> } | undefined;
+
+  constructor(names: Iterable<string>) {
+    this.#names = new Set(names);
+  }
+
+  has(entry: string): boolean {
+    if (!entry.endsWith('*')) return this.#names.has(entry);
+    const prefix = entry.slice(0, -1);
+    return this.#names.values().some((name) => name.startsWith(prefix));
+  }
+
+  nearest(entry: string): string | undefined {
+    if (!entry.endsWith('*')) return nearest(entry, this.#names);
+    const prefix = entry.slice(0, -1);
+    const prefixes = this.#startsOfNames();
+    // What the prefix begins with would mean more than was written.
+    const narrow = (isCut(prefix) ? prefixes.cut : prefixes.whole)
+      .values()
+      .filter((start) => !prefix.startsWith(start));
+    const found = nearest(prefix, narrow);
+    return found === undefined ? undefined : `${found}*`;
+  }
 
   /** What names begin with, up to a cut and with it. */
-  #prefixesOfModels() {
+  #startsOfNames() {
     if (this.#prefixes !== undefined) return this.#prefixes;
     const [whole, cut] = [new Set<string>(), new Set<string>()];
-    for (const name of this.#models) {
+    for (const name of this.#names) {
       whole.add(name);
       for (const { index } of name.matchAll(CUTS)) {
         whole.add(name.slice(0, index));

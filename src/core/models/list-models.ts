@@ -7,7 +7,7 @@ import type { Telemetry } from '../../telemetry.ts';
 import { actionOf } from '../access/permitted-ids.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
-import type { FindReach } from './reach.ts';
+import type { FindReach, Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
 export interface ListModelsDeps {
@@ -52,9 +52,9 @@ const customModel = (mapping: Mapping): CatalogModel => ({
   mappings: [mapping],
 });
 
-/** The models of the catalogue and an organization's own. */
-export const withCustom = (catalog: Catalog, custom: readonly Mapping[]): CatalogModel[] => [
-  ...catalog.models(),
+/** The models of the catalogue, as an organization sees them, and its own. */
+export const withCustom = (catalog: Catalog, { custom, seen }: Pick<Reach, 'custom' | 'seen'>): CatalogModel[] => [
+  ...catalog.models().map((model) => ({ ...model, mappings: model.mappings.map(seen) })),
   ...custom.map(customModel),
 ];
 
@@ -93,13 +93,13 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     if (which === 'all') {
       const reach = await findReach(caller.principal);
       return {
-        list: await listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach.custom)),
+        list: await listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach)),
         policyRevision: undefined,
       };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
     return {
-      list: await listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach.custom), usable)),
+      list: await listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach), usable)),
       policyRevision,
     };
   };

@@ -7,6 +7,7 @@ import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { Principal } from '../access/principal.ts';
 import { credentialsOf } from './credentials.ts';
+import { type SeeMapping, seenBy } from './own-tags.ts';
 
 /** Where one attempt goes. */
 export interface Target {
@@ -19,15 +20,17 @@ export interface Target {
 export interface Reach {
   /** Another one for every change of what can be reached: for those who remember what they made of it. */
   readonly id: number;
-  /** The mappings of the organization's custom models. */
+  /** The mappings of the organization's custom models, as it sees them. */
   readonly custom: readonly Mapping[];
+  /** With the organization's own tags. */
+  readonly seen: SeeMapping;
   /** True when a request's `<name>/…` means a provider of the organization's own (src/domain/README.md, "names"). */
   isCustomProvider(name: string): boolean;
   /** True when there is a credential to call the mapping with. */
   has(mapping: Mapping): boolean;
   /** Who serves the mapping; undefined when there is no way to call it. */
   provider(mapping: Mapping): Provider | undefined;
-  /** The ways to call the mapping, in the order in which they are tried: the customer's own keys, then the service's. */
+  /** The ways to call the mapping, as it is seen now, in the order in which they are tried: the customer's own keys, then the service's. */
   targets(mapping: Mapping): readonly Target[];
 }
 
@@ -70,19 +73,21 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
   const { customProviders, isHidden, keysOf, has } = credentialsOf(own, projectId, isServed);
   const revisions = new Map(own.mappings.map((mapping) => [mapping.id, mapping.revision]));
   const accesses = new Map<string, readonly Access[]>();
+  const seen = seenBy(own);
   const accessesOf = (mapping: Mapping): readonly Access[] =>
     getOrMake(accesses, mapping.providerId, () => findAccesses(mapping, customProviders, keysOf(mapping), deps));
 
   return {
     id,
-    custom: own.mappings,
+    custom: own.mappings.map(seen),
+    seen,
     isCustomProvider: (name) => customProviders.has(name),
     has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
     provider: (mapping) => accessesOf(mapping)[0]?.provider,
     targets: (mapping) =>
       isHidden(mapping) || (mapping.custom && revisions.get(mapping.id) !== mapping.revision)
         ? []
-        : accessesOf(mapping).map(({ provider, credential }) => ({ mapping, provider, credential })),
+        : accessesOf(mapping).map((access) => ({ mapping: seen(mapping), ...access })),
   };
 }
 

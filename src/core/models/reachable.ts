@@ -64,7 +64,8 @@ export function createFindReachable({ catalog, findReach, documents, pdp }: Reac
     const data = await documents(principal);
     const engine = pdp();
     const judge = (): Judged => {
-      const mappings = [...catalog.mappings(), ...reach.custom].filter((mapping) => reach.has(mapping));
+      const known = catalog.mappings().map(reach.seen);
+      const mappings = [...known, ...reach.custom].filter((mapping) => reach.has(mapping));
       const permitted = permittedIds(engine, data, { subjects: principal.subjects, clientIp }, mappings);
       return { mappings, permitted, digest: hash('sha256', [...permitted].join('\n')) };
     };

@@ -24,7 +24,7 @@ export interface ResolveDeps {
 }
 
 /** What an organization's own providers make of names. */
-export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider'>;
+export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider' | 'seen'>;
 
 /** None of the model's providers can be called (policy/README.md, "What is judged?"). */
 export const noCredential = (model: string): ApiError =>
@@ -44,7 +44,7 @@ export function retired(model: string, catalog: Catalog): ApiError {
  */
 export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): readonly Mapping[] | undefined {
   const slash = name.indexOf('/');
-  if (slash === -1 || !reach.isCustomProvider(name.slice(0, slash))) return catalog.resolve(name);
+  if (slash === -1 || !reach.isCustomProvider(name.slice(0, slash))) return catalog.resolve(name)?.map(reach.seen);
   const own = reach.custom.filter(({ id }) => id === name);
   return own.length === 0 ? undefined : own;
 }

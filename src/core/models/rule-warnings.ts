@@ -11,12 +11,12 @@ export function ruleWarnings(
   const names = (): string[] => nameWarnings(rule, known);
   return byList(
     rule,
-    { models: names, providers: names, ip_cidrs: (ranges) => ipWarnings(ranges, trustedProxies) },
+    { models: names, providers: names, ip_cidrs: (ranges) => ipWarnings(ranges, trustedProxies), tags: names },
     [],
   );
 }
 
-/** A sentence for each entry that means no model or no provider, with the nearest name where one is near. */
+/** A sentence for each entry that means no model, no provider or no tag, with the nearest name where one is near. */
 export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =>
   byList<string[]>(
     rule,
@@ -27,6 +27,7 @@ export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =
           .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
           .map((entry) => providerWarning(entry, known.nearestProvider(entry))),
       ip_cidrs: () => [],
+      tags: (tags) => tags.filter((entry) => !known.hasTag(entry)).map((entry) => tagWarning(entry, known)),
     },
     [],
   );
@@ -48,6 +49,13 @@ function providerWarning(entry: string, nearest: string | undefined): string {
   }
   const end = nearest === undefined ? `; a custom provider is written "custom:${entry}".` : didYouMean(nearest);
   return `"${entry}" is not a provider in the catalogue${end}`;
+}
+
+function tagWarning(entry: string, known: KnownNames): string {
+  const end = didYouMean(known.nearestTag(entry));
+  return entry.endsWith('*')
+    ? `No model has a tag that begins with "${entry.slice(0, -1)}"${end}`
+    : `No model has the tag "${entry}"${end}`;
 }
 
 function ipWarnings(ranges: readonly string[], trustedProxies: TrustedProxies | undefined): string[] {

@@ -296,6 +296,19 @@ const resources = [
       patch: 'CustomModelPatch',
     },
   }),
+  ...operationsOf({
+    tag: 'Providers',
+    name: 'Tag set',
+    idBase: 'TagSet',
+    path: '/v1/master/tag-sets',
+    can: ALL,
+    notes: {
+      create:
+        'The tags of one target; rules of the types `allow_tags` and `deny_tags` ask for them from the next call on. An organization has at most 500.',
+      change: 'All the tags that stand there from now on.',
+    },
+    schemas: { answer: 'TagSetAnswer', list: 'TagSetList', create: 'TagSetCreate', patch: 'TagSetPatch' },
+  }),
 ];
 
 const NULL_REMOVES = '`null` removes one.';

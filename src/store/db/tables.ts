@@ -28,6 +28,7 @@ export interface Tables {
   custom_providers: CustomProvidersTable;
   custom_models: CustomModelsTable;
   provider_keys: ProviderKeysTable;
+  tag_sets: TagSetsTable;
   audit: AuditTable;
   ledger: LedgerTable;
   ledger_mark: LedgerMarkTable;
@@ -58,7 +59,7 @@ export interface OrganizationsTable {
   id: string;
   name: string;
   plan: Generated<Plan>;
-  /** Grows by one with every write of a rule, and with every change of who is in a group. */
+  /** Grows by one with every write of a rule or of tags, and with every change of who is in a group. */
   ruleRevision: Generated<number>;
   createdAt: number;
   updatedAt: number;
@@ -311,6 +312,17 @@ export interface CustomModelsTable {
   createdAt: number;
   updatedAt: number;
   deletedAt: Generated<number | null>;
+}
+
+export interface TagSetsTable {
+  id: string;
+  organizationId: string;
+  /** A name of a model, bare or behind its provider, or `<provider>/*`; unique in its organization. */
+  target: string;
+  /** Sorted, without repeats, at least one. */
+  tagsJson: string;
+  createdAt: number;
+  updatedAt: number;
 }
 
 export interface ProviderKeysTable {

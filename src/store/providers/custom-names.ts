@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { everyTagSet } from './tag-sets.ts';
 
 /** By which names rules may mean what an organization has added. */
 export interface CustomNames {
@@ -7,6 +8,8 @@ export interface CustomNames {
   readonly providers: readonly string[];
   /** `<custom>/<model>` of its custom models, inactive ones too. */
   readonly models: readonly string[];
+  /** Of its own, on whatever they stand. */
+  readonly tags: readonly string[];
 }
 
 export function readCustomNames(db: Database, organizationId: string): CustomNames {
@@ -20,5 +23,6 @@ export function readCustomNames(db: Database, organizationId: string): CustomNam
   return {
     providers: db.all(providers.select('name')).map(({ name }) => name),
     models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),
+    tags: everyTagSet(db, organizationId).flatMap(({ tags }) => tags),
   };
 }

@@ -6,6 +6,7 @@ import { bind, build, prepare } from '../db/sql.ts';
 import { type CustomModelRecord, toCustomModel } from './custom-models.ts';
 import { type CustomProviderRecord, toCustomProvider } from './custom-providers.ts';
 import { toProviderKey } from './provider-keys.ts';
+import { toTagSet } from './tag-sets.ts';
 
 /** Most organizations whose providers are remembered. */
 const MAX_ORGANIZATIONS = 1000;
@@ -28,7 +29,7 @@ export function createOrganizationProviders(
 }
 
 /**
- * Reads it, whatever was read before. Three statements in one transaction: a key must never meet a provider of its name that came
+ * Reads it, whatever was read before. Some statements in one transaction: a key must never meet a provider of its name that came
  * later.
  */
 export function prepareOrganizationProviders(db: Database): (organizationId: string) => OrganizationProviders {
@@ -65,12 +66,17 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
       .orderBy('id')
       .compile(),
   );
+  const tagSets = prepare(
+    db.connection,
+    build.selectFrom('tag_sets').selectAll().where('organizationId', '=', organizationId).orderBy('id').compile(),
+  );
   const read = (organization: { organizationId: string }): OrganizationProviders => {
     const custom = providers.all(organization).map(toCustomProvider);
     return {
       providers: custom,
       mappings: toMappings(custom, models.all(organization).map(toCustomModel)),
       keys: keys.all(organization).map(toProviderKey),
+      tagSets: tagSets.all(organization).map(toTagSet),
     };
   };
   const transaction = db.connection.transaction(read);
@@ -115,5 +121,6 @@ function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModel
     jsonOutput: model.jsonOutput,
     structuredOutputs: model.structuredOutputs,
     stability: 'stable',
+    tags: [],
   };
 }

@@ -40,6 +40,7 @@ function knownNamesOf({ catalog, organizations }: World, organizationId: string)
   return new KnownNames(catalog, {
     providers: (own?.providers ?? []).map(({ name }) => name),
     models: (own?.mappings ?? []).map(({ id }) => id),
+    tags: (own?.tagSets ?? []).flatMap(({ tags }) => tags),
   });
 }
 

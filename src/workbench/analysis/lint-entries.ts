@@ -37,6 +37,8 @@ export function entryFindings({ catalog, custom, known }: LintedNames, subject: 
             .filter((entry) => !known.hasProvider(entry))
             .map((entry) => unknownProvider(known, subject, rule, entry)),
         ip_cidrs: () => [],
+        tags: (tags) =>
+          tags.filter((entry) => !known.hasTag(entry)).map((entry) => unknownTag(known, subject, rule, entry)),
       },
       [],
     ),
@@ -46,6 +48,12 @@ export function entryFindings({ catalog, custom, known }: LintedNames, subject: 
 function unknownProvider(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
   const message = `"${entry}" is not a provider that serves a model${didYouMean(known.nearestProvider(entry))}`;
   return finding('unknown-provider', subject, [rule], message);
+}
+
+function unknownTag(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
+  const message = entry.endsWith('*') ? 'begins no tag' : 'is not a tag';
+  const end = didYouMean(known.nearestTag(entry));
+  return finding('unknown-tag', subject, [rule], `"${entry}" ${message} that a model has${end}`);
 }
 
 function unknownModel(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {

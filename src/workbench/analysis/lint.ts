@@ -37,8 +37,9 @@ export async function lintWorld(world: World, judges: Judges, onProgress?: OnPro
   const tasks = new SubjectTasks();
   for (const { rules } of linted.map(({ subject }) => subject)) for (const each of variantsOf(rules)) tasks.add(each);
   await tasks.judge(judges, onProgress);
-  const custom = judges.mappings.filter((mapping) => mapping.custom);
-  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...custom], providers: () => [] });
+  const there = judges.mappings.slice(0, -FUTURE_MAPPINGS.length);
+  const custom = there.filter((mapping) => mapping.custom);
+  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...there], providers: () => [] });
   const names = { catalog: world.catalog, custom, known };
   const findings = linted.flatMap((each) => [
     ...entryFindings(names, each.subject),

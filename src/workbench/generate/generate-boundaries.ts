@@ -13,6 +13,7 @@ import {
   mergeSlices,
   modelSlice,
   ownSlice,
+  PRICED,
   type Slice,
 } from './generate-catalog-slice.ts';
 
@@ -47,6 +48,7 @@ export const boundariesOf = (rule: PolicyRule, known: KnownModels): Boundary[] =
     pricing: (value) => [{ ...pricingCases(value), addresses: [UNKNOWN_ADDRESS] }],
     ip_cidrs: ({ ipCidrs }) =>
       chunks(ipCidrs).map((ranges) => ({ ...ONE_REQUEST, addresses: addressesAround(ranges) })),
+    tags: ({ tags }) => byModel(tags, (entry) => tagCases(entry, known)),
   });
 
 const byModel = (entries: readonly string[], casesOf: (entry: string) => Slice): Boundary[] =>
@@ -119,6 +121,28 @@ function providerCases(entry: string, { catalog, custom: own }: KnownModels): Sl
     modelSlice('any-model', [name, `${name}x`, name.slice(0, -1), strangerTo(name)]),
     ...custom.map((provider) => customSlice(provider, 'own-model')),
   ]);
+}
+
+const TAG = /^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$/;
+
+/** A model with the tag and some with tags next to it, or with what a prefix begins; one of this installation; one without tags. */
+function tagCases(entry: string, { catalog, custom }: KnownModels): Slice {
+  const isPrefix = entry.endsWith('*');
+  const tag = isPrefix ? entry.slice(0, -1) : entry;
+  const isMeant = ({ tags }: Mapping): boolean => tags.some((each) => (isPrefix ? each.startsWith(tag) : each === tag));
+  const known = activeMappings({ catalog }).filter(isMeant);
+  const around = [tag, `${tag}x`, tag.slice(0, -1), neighbourOf(tag)].filter((each) => TAG.test(each));
+  return mergeSlices([
+    ...known.slice(0, 1).map(({ modelId }) => knownSlice(catalog, modelId)),
+    ownSlice(custom.filter(isMeant).slice(0, 1)),
+    ...around.map((each) => taggedSlice(`tagged-${each}`, [each])),
+    taggedSlice('untagged', []),
+  ]);
+}
+
+function taggedSlice(id: string, tags: readonly string[]): Slice {
+  const tagged = tags.length === 0 ? PRICED : { ...PRICED, tags: [...tags] };
+  return { ...modelSlice(id, [OTHER_PROVIDER], [], tagged), names: [id] };
 }
 
 /** For each stated maximum prices at it, just above and just below, and none; and what is on the border between the types. */

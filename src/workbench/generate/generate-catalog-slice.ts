@@ -14,7 +14,7 @@ export interface Slice {
 }
 
 /** What models of no particular price cost. */
-const PRICED: FixtureMapping = { inputPricePerMillion: '1', outputPricePerMillion: '4' };
+export const PRICED: FixtureMapping = { inputPricePerMillion: '1', outputPricePerMillion: '4' };
 
 const MODEL_ID = /^[A-Za-z0-9._:@-]{1,512}$/;
 const PROVIDER_ID = /^[A-Za-z0-9._:@-]{1,512}$/;

@@ -1,6 +1,8 @@
 import { credentialsOf } from '../../core/models/credentials.ts';
+import { type SeeMapping, seenBy } from '../../core/models/own-tags.ts';
 import { meaningOf } from '../../core/models/resolve.ts';
 import type { Mapping } from '../../domain/model.ts';
+import type { OrganizationProviders } from '../../domain/provider.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { activeMappings, type World } from './world.ts';
 
@@ -38,20 +40,29 @@ export function credentialsIn(...worlds: readonly World[]): HasCredential {
 export function mappingsOf(world: World, organizationId: string): readonly Mapping[] {
   const own = world.organizations.get(organizationId)?.providers ?? null;
   const shared = activeMappings(world);
-  if (own === null || own.providers.length === 0) return shared;
+  if (own === null || !hasOwn(own)) return shared;
   const { isHidden } = credentialsOf(own, null, () => false);
-  return [...shared.filter((mapping) => !isHidden(mapping)), ...own.mappings].sort(inOrder);
+  const seen = seenIn(world, organizationId);
+  return [...shared.filter((mapping) => !isHidden(mapping)), ...own.mappings].map(seen).sort(inOrder);
 }
 
+/** Whether calls of an organization mean other mappings than everyone's. */
+const hasOwn = ({ providers, tagSets, keys }: OrganizationProviders): boolean =>
+  providers.length > 0 || tagSets.length > 0 || keys.some(({ baseUrl }) => baseUrl !== null);
+
+const NOTHING_OWN = { tagSets: [], keys: [] };
+
+/** How an organization sees mappings; as they are where its tags are not known. */
+export const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
+  seenBy(organizations.get(organizationId)?.providers ?? NOTHING_OWN);
+
 /** What the calls of an organization mean by a name, with a credential or without; undefined: nothing has that name. */
-export function mappingsMeant(
-  { organizations, catalog }: World,
-  organizationId: string,
-  name: string,
-): readonly Mapping[] | undefined {
-  const own = organizations.get(organizationId)?.providers ?? null;
-  return meaningOf(name, catalog, {
-    custom: own?.mappings ?? [],
+export function mappingsMeant(world: World, organizationId: string, name: string): readonly Mapping[] | undefined {
+  const own = world.organizations.get(organizationId)?.providers ?? null;
+  const seen = seenIn(world, organizationId);
+  return meaningOf(name, world.catalog, {
+    custom: (own?.mappings ?? []).map(seen),
+    seen,
     isCustomProvider: (provider) => own?.providers.some((each) => each.name === provider) ?? false,
   });
 }
@@ -72,12 +83,16 @@ export interface Part {
 }
 
 /**
- * Splits the organizations of some worlds so that the id of a mapping means one mapping: those without custom providers share
- * the catalogue, each other one stands alone. Where worlds differ about a mapping, the last that knows it holds.
+ * Splits the organizations of some worlds so that the id of a mapping means one mapping: those without custom providers and tags
+ * share the catalogue, each other one stands alone. Where worlds differ about a mapping, the last that knows it holds.
  */
 export function partsOf(worlds: readonly World[]): Part[] {
   const providersIn = (world: World, id: string) => world.organizations.get(id)?.providers ?? null;
-  const isAlone = (id: string): boolean => worlds.some((world) => (providersIn(world, id)?.providers.length ?? 0) > 0);
+  const isAlone = (id: string): boolean =>
+    worlds.some((world) => {
+      const own = providersIn(world, id);
+      return own !== null && hasOwn(own);
+    });
   const ids = [...new Set(worlds.flatMap(({ organizations }) => [...organizations.keys()]))].sort();
   return [...Map.groupBy(ids, (id) => (isAlone(id) ? id : '')).values()].map((group) => {
     const [first = ''] = group;

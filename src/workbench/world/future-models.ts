@@ -2,7 +2,7 @@ import { type Mapping, mappingNames, type Prices, TEXT_ONLY } from '../../domain
 import type { CandidateAttribute } from '../../policy/input-document.ts';
 
 /** No rule can mean them but by `*`, `-*` and the like. */
-const NAMES = { provider: '-a-provider-to-come', model: '-a-model-to-come' } as const;
+const NAMES = { provider: '-a-provider-to-come', model: '-a-model-to-come', tag: '-a-tag-to-come' } as const;
 const PICO_PER_USD = 1_000_000_000_000n;
 
 /** What may differ of them: one list for attributes that go together. */
@@ -19,7 +19,11 @@ const PRICES: Variants = [
 ];
 
 /** Where each attribute that rules may look at takes every kind of value. */
-const VARIANTS: Readonly<Record<CandidateAttribute, Variants>> = { input_price: PRICES, output_price: PRICES };
+const VARIANTS: Readonly<Record<CandidateAttribute, Variants>> = {
+  input_price: PRICES,
+  output_price: PRICES,
+  tags: [{ tags: [] }, { tags: [NAMES.tag] }],
+};
 
 const EVERY_VARIANT = [...new Set(Object.values(VARIANTS))].reduce<Variants>(
   (all, variants) => all.flatMap((one) => variants.map((other) => ({ ...one, ...other }))),

@@ -2,7 +2,7 @@ import type { CatalogModel } from '../../catalog/catalog-model.ts';
 import { only, servedWith, withCustom } from '../../core/models/list-models.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { formatAddresses } from './address-classes.ts';
-import { type Caller, credentialsIn, mappingsOf } from './candidates.ts';
+import { type Caller, credentialsIn, mappingsOf, seenIn } from './candidates.ts';
 import { reachOf } from './holders.ts';
 import { createSubjectJudge } from './subject-judge.ts';
 import { keySubjects, organizationSubject, type World, type WorldKey, type WorldSubject } from './world.ts';
@@ -46,8 +46,9 @@ export function usableModels(
     ),
   );
   const custom = mappings.filter((mapping) => mapping.custom);
+  const seen = seenIn(world, organizationId);
   return {
-    models: only(withCustom(world.catalog, custom), (mapping) => usable.has(mapping)),
+    models: only(withCustom(world.catalog, { custom, seen }), (mapping) => usable.has(mapping)),
     addresses: formatAddresses(reach.addresses),
   };
 }

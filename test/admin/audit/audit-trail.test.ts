@@ -23,6 +23,7 @@ import {
   deleteCustomProvider,
 } from '../../../src/admin/providers/custom-providers.ts';
 import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/providers/provider-keys.ts';
+import { changeTagSet, createTagSet, deleteTagSet, removeTagsOf } from '../../../src/admin/providers/tag-sets.ts';
 import { changeGroup, createGroup, deleteGroup } from '../../../src/admin/rules/groups.ts';
 import { changeRule, createRule, deleteRule } from '../../../src/admin/rules/iam-rules.ts';
 import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
@@ -78,6 +79,8 @@ const addProvider = (db: Database) =>
     .id;
 const addModel = (db: Database) =>
   createCustomModel(db, owner, { customProviderId: addProvider(db), model: 'large' }, now).customModel.id;
+const addTags = (db: Database, target = 'sandbox-free') =>
+  createTagSet(db, owner, { target, tags: ['team:research'] }, ruleWrite).tagSet.id;
 const addProviderKey = (db: Database, provider = 'openai') =>
   createProviderKey(db, owner, { provider, label: 'Main', token: PROVIDER_SECRET }, providerKeyWrite).providerKey.id;
 const invite = (db: Database) =>
@@ -179,10 +182,11 @@ const WRITES: Readonly<Record<string, Write>> = {
       const id = addProvider(db);
       createCustomModel(db, owner, { customProviderId: id, model: 'large' }, now);
       addProviderKey(db, 'custom:acme');
+      addTags(db, 'acme/*');
       return id;
     },
     write: (db, id) => deleteCustomProvider(db, owner, id, now),
-    actions: ['custom_model.delete', 'provider_key.delete', 'custom_provider.delete'],
+    actions: ['custom_model.delete', 'provider_key.delete', 'tag_set.delete', 'custom_provider.delete'],
   },
   createCustomModel: {
     given: addProvider,
@@ -198,6 +202,22 @@ const WRITES: Readonly<Record<string, Write>> = {
     given: addModel,
     write: (db, id) => deleteCustomModel(db, owner, id, now),
     actions: ['custom_model.delete'],
+  },
+  createTagSet: { write: (db) => addTags(db), actions: ['tag_set.create'] },
+  changeTagSet: {
+    given: addTags,
+    write: (db, id) => changeTagSet(db, owner, id, { tags: ['other'] }, ruleWrite),
+    actions: ['tag_set.update'],
+  },
+  deleteTagSet: {
+    given: addTags,
+    write: (db, id) => deleteTagSet(db, owner, id, now),
+    actions: ['tag_set.delete'],
+  },
+  removeTagsOf: {
+    given: addTags,
+    write: (db) => removeTagsOf(db, owner, (target) => target === 'sandbox-free', now),
+    actions: ['tag_set.delete'],
   },
   changeOrganization: {
     write: (db) => changeOrganization(db, owner, { plan: 'pro' }, now),

@@ -8,7 +8,7 @@ import { PROXIES_UNSET } from '../../support/warnings.ts';
 
 const known = 'sandbox-free';
 
-const names = new KnownNames(catalog, { providers: ['acme'], models: ['acme/org/model-7b'] });
+const names = new KnownNames(catalog, { providers: ['acme'], models: ['acme/org/model-7b'], tags: ['team:research'] });
 
 const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
   ruleWarnings(canonicalRule(rule), names, trustedProxies);

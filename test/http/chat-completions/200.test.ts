@@ -79,7 +79,7 @@ const SANDBOX_ANSWER = {
     requested_model: 'sandbox-paid',
     used_model: 'sandbox-paid',
     used_provider: 'sandbox',
-    used_region: 'global',
+    used_region: 'us',
     underlying_used_model: 'sandbox-paid',
     log_id: '<call>',
     organization_id: '<org>',
@@ -90,7 +90,7 @@ const SANDBOX_ANSWER = {
       {
         provider: 'sandbox',
         model: 'sandbox-paid',
-        region: 'global',
+        region: 'us',
         status_code: 200,
         error_type: 'none',
         succeeded: true,

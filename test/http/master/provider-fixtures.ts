@@ -1,4 +1,9 @@
-import type { CustomModelCreate, CustomProviderCreate, ProviderKeyCreate } from '../../../src/generated/types.ts';
+import type {
+  CustomModelCreate,
+  CustomProviderCreate,
+  ProviderKeyCreate,
+  TagSetCreate,
+} from '../../../src/generated/types.ts';
 import type { ManagementServer } from './management-server.ts';
 
 export const SECRET = 'sk-the-very-secret-0123456789-tail';
@@ -25,3 +30,6 @@ export const addCustomModel = (
 
 export const addProviderKey = (server: ManagementServer, body: Partial<ProviderKeyCreate> = {}, token?: string) =>
   made(server, 'provider-keys', { provider: 'openai', label: 'Main', token: SECRET, ...body }, token);
+
+export const addTagSet = (server: ManagementServer, body: Partial<TagSetCreate> = {}, token?: string) =>
+  made(server, 'tag-sets', { target: 'sandbox-free', tags: ['team:research'], ...body }, token);

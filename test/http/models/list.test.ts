@@ -74,7 +74,7 @@ const SANDBOX_PAID = {
   name: 'Sandbox Paid',
   display_name: 'Sandbox Paid',
   aliases: [],
-  description: 'Echoes the last message, at a price.',
+  description: 'Echoes the last message, as if in the US, at a price.',
   family: 'sandbox',
   architecture: { input_modalities: ['text', 'image'], output_modalities: ['text'], tokenizer: 'four-characters' },
   top_provider: { is_moderated: false },
@@ -107,6 +107,7 @@ const SANDBOX_PAID = {
       reasoning: false,
       max_output: 4096,
       stability: 'stable',
+      tags: ['no_training', 'region:us', 'retention:none', 'stability:stable'],
     },
   ],
 };

@@ -70,6 +70,7 @@ it('finds dead rules, and entries that the catalogue does not know', async () =>
         rule('r1', 'deny_models', { models: ['gpt-9'] }),
         rule('r2', 'deny_models', { models: ['mistral*'] }, 'report'),
         rule('r3', 'deny_providers', { providers: ['nobody'] }),
+        rule('r4', 'deny_tags', { tags: ['regoin:eu', 'shape:*'] }),
       ],
     }),
   ).toEqual([
@@ -82,8 +83,17 @@ it('finds dead rules, and entries that the catalogue does not know', async () =>
     ],
     ['unknown-model', 'key', 'key_1', 'r2', 'The rule r2: "mistral*" begins no name of a model in the catalogue.'],
     ['unknown-provider', 'key', 'key_1', 'r3', 'The rule r3: "nobody" is not a provider that serves a model.'],
+    [
+      'unknown-tag',
+      'key',
+      'key_1',
+      'r4',
+      'The rule r4: "regoin:eu" is not a tag that a model has; did you mean `region:eu`?',
+    ],
+    ['unknown-tag', 'key', 'key_1', 'r4', 'The rule r4: "shape:*" begins no tag that a model has.'],
     ['dead-rule', 'key', 'key_1', 'r1', 'The rule r1: matches nothing that there is.'],
     ['dead-rule', 'key', 'key_1', 'r3', 'The rule r3: matches nothing that there is.'],
+    ['dead-rule', 'key', 'key_1', 'r4', 'The rule r4: matches nothing that there is.'],
   ]);
 });
 
@@ -191,6 +201,7 @@ it('takes names of custom models and providers for known, and what there is no c
         providers: [{ id: 'prov_1', name: 'acme', wire: 'openai', baseUrl: '', keyless: false, fields: [] }],
         mappings: [customMapping('acme', 'own')],
         keys: [],
+        tagSets: [],
       },
       served: [],
     },

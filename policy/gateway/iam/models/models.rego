@@ -20,8 +20,8 @@ _denied := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.deny_models
 	some candidate in input.candidates
-	_listed(rules, candidate.names)
-	denied := violation.denied(applied, "models", _matches(rules, candidate.names))
+	entries.covers(rules, candidate.names)
+	denied := violation.denied(applied, "models", entries.covered(rules, candidate.names))
 	found := violation.of(candidate.id, denied)
 ]
 
@@ -30,7 +30,7 @@ _not_allowed := [{"mode": applied.mode, "violation": found} |
 	some applied in scopes.applied
 	rules := applied.rules.allow_models
 	some candidate in input.candidates
-	not _listed(rules, candidate.names)
+	not entries.covers(rules, candidate.names)
 	found := violation.of(candidate.id, violation.not_allowed(applied, "models", rules.rules, candidate.names))
 ]
 
@@ -42,22 +42,5 @@ allowing contains {"candidate": candidate.id, "rule": rule} if {
 	some applied in scopes.shadow
 	rules := applied.rules.allow_models
 	some candidate in input.candidates
-	some [_, rule] in _matches(rules, candidate.names)
-}
-
-_listed(rules, names) if entries.listed(rules.exact, names)
-
-_listed(rules, names) if {
-	some entry in rules.prefixes
-	some name in names
-	startswith(name, entry.prefix)
-}
-
-_matches(rules, names) := entries.matches(rules.exact, names) | _prefix_matches(rules.prefixes, names)
-
-_prefix_matches(prefixes, names) := {[entry, rule] |
-	some entry, listed in prefixes
-	some name in names
-	startswith(name, listed.prefix)
-	some rule in listed.rules
+	some [_, rule] in entries.covered(rules, candidate.names)
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
-import { addCustomModel, addCustomProvider, addProviderKey, SECRET } from '../provider-fixtures.ts';
+import { addCustomModel, addCustomProvider, addProviderKey, addTagSet, SECRET } from '../provider-fixtures.ts';
 
 let server: ManagementServer;
 
@@ -12,7 +12,7 @@ afterAll(() => server.close());
 const denied = { status: 403, body: refused('permission_denied', 'Developers can only manage their own keys.') };
 
 describe("a developer's master key", () => {
-  it('neither sees nor changes provider keys, custom providers and custom models', async () => {
+  it('neither sees nor changes provider keys, custom providers, custom models and tags', async () => {
     const customProviderId = await addCustomProvider(server, { name: 'acme' });
     const made: [string, string, object, object][] = [
       [
@@ -28,6 +28,7 @@ describe("a developer's master key", () => {
         { customProviderId, model: 'm' },
         { tools: true },
       ],
+      ['tag-sets', await addTagSet(server), { target: 'sandbox-paid', tags: ['x'] }, { tags: ['x'] }],
     ];
     const token = server.tokens.developer;
     for (const [resource, id, created, changed] of made) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ID } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
-import { addCustomModel, addCustomProvider, addProviderKey, SECRET } from '../provider-fixtures.ts';
+import { addCustomModel, addCustomProvider, addProviderKey, addTagSet, SECRET } from '../provider-fixtures.ts';
 
 let server: ManagementServer;
 
@@ -19,6 +19,7 @@ describe("what is not the organization's own", () => {
     const deleted = await addCustomProvider(server, { name: 'gone' });
     const model = await addCustomModel(server, { customProviderId: deleted });
     const key = await addProviderKey(server, { provider: 'custom:gone' });
+    const tags = await addTagSet(server, { target: 'gone/*' });
     await server.request('DELETE', `/v1/master/custom-providers/${deleted}`);
     const cases: [string, string, string[], object][] = [
       ['provider-keys', 'provider key', [await addProviderKey(server, {}, foreigner), key], { label: 'x' }],
@@ -29,6 +30,7 @@ describe("what is not the organization's own", () => {
         [await addCustomModel(server, { customProviderId }, foreigner), model],
         { tools: true },
       ],
+      ['tag-sets', 'tag set', [await addTagSet(server, {}, foreigner), tags], { tags: ['x'] }],
     ];
     for (const [resource, what, ids, body] of cases) {
       for (const id of [...ids, ID.absent, '__proto__', 'a%2F%00']) {
