@@ -7,16 +7,16 @@ import type { Pdp } from '../../policy/pdp.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
-import type { WorldRule } from '../world/world.ts';
+import type { WorldSubject } from '../world/world.ts';
 
-/** The active rules of a subject, by its id; undefined: there is no such subject. */
-export type RulesOf = (subjectId: string) => readonly WorldRule[] | undefined;
+/** Whose rules a key's calls meet, by its id; undefined: there is no such key. */
+export type SubjectsOf = (keyId: string) => readonly WorldSubject[] | undefined;
 
 /** By what a logged decision is judged. */
 export interface JudgedBy {
   readonly pdp: Pdp;
   /** Null: each decision is judged by the data that it saw. */
-  readonly rulesOf: RulesOf | null;
+  readonly subjectsOf: SubjectsOf | null;
 }
 
 /** What a logged decision would be. */
@@ -38,20 +38,21 @@ export interface JudgeAgain {
 }
 
 /** Judges logged inputs. What was asked of the same data again, one after the other, is judged once. */
-export function createJudgeAgain(db: Database, { pdp, rulesOf }: JudgedBy): JudgeAgain {
+export function createJudgeAgain(db: Database, { pdp, subjectsOf }: JudgedBy): JudgeAgain {
   const descriptions = new Map<string, string | null>();
-  const documentOf = rulesOf === null ? recordedDocuments(db) : presentDocuments(rulesOf, descriptions);
+  const askedOf = subjectsOf === null ? recordedDocuments(db) : presentDocuments(subjectsOf, descriptions);
   let digest = '';
   /** By the text of the input, of the data document that was last asked. */
   const known = new Map<string, Judgement | 'failed'>();
   return {
     descriptions,
     judge(verdict, input) {
-      const data = documentOf(verdict, input);
-      if (typeof data === 'string') return data;
+      const asked = askedOf(verdict, input);
+      if (typeof asked === 'string') return asked;
+      const { subjects, data } = asked;
       if (data.digest !== digest) known.clear();
       digest = data.digest;
-      return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, input, data));
+      return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, { ...input, subjects }, data));
     },
   };
 }
@@ -67,33 +68,39 @@ function judgementOf(pdp: Pdp, input: PolicyInput, data: DataDocument): Judgemen
   }
 }
 
-type DocumentOf = (verdict: LoggedVerdict, input: PolicyInput) => DataDocument | Unjudged;
+/** Whose rules judge an input, and the rules. */
+interface Asked extends Pick<PolicyInput, 'subjects'> {
+  readonly data: DataDocument;
+}
 
-function recordedDocuments(db: Database): DocumentOf {
+type AskedOf = (verdict: LoggedVerdict, input: PolicyInput) => Asked | Unjudged;
+
+function recordedDocuments(db: Database): AskedOf {
   let latest: { readonly id: number; readonly document: DataDocument | Unjudged } | undefined;
-  return (verdict) => {
+  return (verdict, { subjects }) => {
     const { document: id } = verdict;
     if (id === null) return 'not_on_record';
     if (latest?.id !== id) latest = { id, document: findDocument(db, verdict) ?? 'not_on_record' };
-    return latest.document;
+    return typeof latest.document === 'string' ? latest.document : { subjects, data: latest.document };
   };
 }
 
-/** Each subject's rules are compiled by the code that compiles them for the gateway. */
-function presentDocuments(rulesOf: RulesOf, descriptions: Map<string, string | null>): DocumentOf {
+/** By the groups that a key is in now. Each subject's rules are compiled by the code that compiles them for the gateway. */
+function presentDocuments(subjectsOf: SubjectsOf, descriptions: Map<string, string | null>): AskedOf {
   const texts = new Map<string, string>();
-  const documents = new Map<string, DataDocument | 'subject_gone'>();
-  const textOf = (id: string, rules: readonly WorldRule[]): string =>
+  const byKey = new Map<string, Asked | 'subject_gone'>();
+  const textOf = ({ id, rules }: WorldSubject): string =>
     getOrMake(texts, id, () => {
       for (const rule of rules) descriptions.set(rule.id, rule.description);
       return compileSubjectRules(rules);
     });
-  return (_, { subjects }) =>
-    getOrMake(documents, JSON.stringify(subjects.map(({ id }) => id)), () => {
-      const compiled = subjects.flatMap(({ id }) => {
-        const rules = rulesOf(id);
-        return rules === undefined ? [] : [{ id, rules: textOf(id, rules) }];
-      });
-      return compiled.length < subjects.length ? 'subject_gone' : dataDocument(compiled);
+  return (_, { subjects }) => {
+    const keyId = subjects.find(({ scope }) => scope === 'key')?.id ?? '';
+    return getOrMake<string, Asked | 'subject_gone'>(byKey, keyId, () => {
+      const present = subjectsOf(keyId);
+      if (present === undefined) return 'subject_gone';
+      const data = dataDocument(present.map((subject) => ({ id: subject.id, rules: textOf(subject) })));
+      return { subjects: present.map(({ scope, id }) => ({ scope, id })), data };
     });
+  };
 }

@@ -7,7 +7,7 @@ import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { decisionIds, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import type { OnProgress } from '../world/judges.ts';
-import type { World } from '../world/world.ts';
+import { keySubjects, type World } from '../world/world.ts';
 import type { ChangeGroup } from './change-groups.ts';
 import { gatherDecided } from './gather-decided.ts';
 import { createJudgeAgain, type JudgedBy } from './judge-again.ts';
@@ -35,17 +35,18 @@ export interface ReplayBy extends JudgedBy {
  * By a compiled policy and the rules of a world, which is of one organization.
  * @param by `recorded`: not those of the world, but those that each decision saw
  */
-export function replayBy(
-  pdp: Pdp,
-  { organizations, members, keys }: World,
-  by: ReplayReport['by'],
-  warnings: readonly string[] = [],
-): ReplayBy {
-  const [organization] = organizations.values();
+export function replayBy(pdp: Pdp, world: World, by: ReplayReport['by'], warnings: readonly string[] = []): ReplayBy {
+  const [organization] = world.organizations.values();
   const revision = policyRevision(pdp.bundleDigest, organization?.ruleRevision ?? 0);
   return {
     pdp,
-    rulesOf: by === 'recorded' ? null : (id) => (keys.get(id) ?? members.get(id) ?? organizations.get(id))?.rules,
+    subjectsOf:
+      by === 'recorded'
+        ? null
+        : (keyId) => {
+            const key = world.keys.get(keyId);
+            return key === undefined ? undefined : keySubjects(world, key);
+          },
     told: { by, policyRevision: revision, warnings: [...warnings] },
   };
 }
@@ -75,7 +76,7 @@ export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgres
 
 function reportOf(
   db: Database,
-  { told, rulesOf }: ReplayBy,
+  { told, subjectsOf }: ReplayBy,
   { filter, groupBy }: ReplayScope,
   tally: Tally,
   descriptions: ReadonlyMap<string, string | null>,
@@ -107,7 +108,7 @@ function reportOf(
     changed,
     unjudged,
     otherPolicies: [...tally.otherPolicies].map(([digest, decisions]) => ({ digest, decisions })),
-    recorded: rulesOf === null ? { identical, different, differences } : null,
+    recorded: subjectsOf === null ? { identical, different, differences } : null,
     groupBy: [...groupBy],
     groups: namedGroups(groups, names, idsOf),
     moreGroups: sorted.length - groups.length,

@@ -94,8 +94,25 @@ describe('by the rules of now', () => {
     expect(replayed(gone)).toEqual({ ...same('current', 1), unchanged: 0, unjudged });
   });
 
+  it('judges by the groups that the key is in now, not by those of then', () => {
+    const grouped = smallWorld({ group: [noOpus] });
+    const groupless = { ...grouped, groups: new Map() };
+    const [free, denied] = [log(groupless, 'claude-opus'), log(grouped, 'claude-opus')];
+    expect(replayed(grouped)).toMatchObject({
+      changed: { ...NOTHING, denied: 1 },
+      groups: [group('denied', 'claude-opus', ['rule_1'], free)],
+      rules: [{ id: 'rule_1', scope: 'group' }],
+    });
+    expect(replayed(groupless)).toMatchObject({
+      changed: { ...NOTHING, permitted: 1 },
+      groups: [group('permitted', 'claude-opus', ['rule_1'], denied)],
+    });
+    expect(replayed(groupless, 'recorded')).toMatchObject({ unchanged: 2, recorded: { identical: 2 } });
+  });
+
   it('counts apart what the policy cannot evaluate', () => {
-    const inputJson = JSON.stringify({ action: 'chat', client_ip: null, subjects: [], candidates: [] });
+    const subjects = [{ scope: 'key', id: 'key_1' }];
+    const inputJson = JSON.stringify({ action: 'chat', client_ip: null, subjects, candidates: [] });
     const id = log(withKeyRules(), 'gpt-5', { inputJson });
     const other = log(withKeyRules(), 'gpt-5');
     const unjudged = [{ reason: 'failed', decisions: 1, examples: [id] }];
