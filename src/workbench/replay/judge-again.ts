@@ -7,16 +7,16 @@ import type { Pdp } from '../../policy/pdp.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
-import type { WorldRule } from '../world/world.ts';
+import type { WorldSubject } from '../world/world.ts';
 
-/** The active rules of a subject, by its id; undefined: there is no such subject. */
-export type RulesOf = (subjectId: string) => readonly WorldRule[] | undefined;
+/** Whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
+export type SubjectsOf = (keyId: string) => readonly WorldSubject[] | undefined;
 
 /** By what a logged decision is judged. */
 export interface JudgedBy {
   readonly pdp: Pdp;
   /** Null: each decision is judged by the data that it saw. */
-  readonly rulesOf: RulesOf | null;
+  readonly subjectsOf: SubjectsOf | null;
 }
 
 /** What a logged decision would be. */
@@ -33,25 +33,34 @@ export type Unjudged = ReplayUnjudged['reason'];
 export interface JudgeAgain {
   /** Fast for verdicts in the order of `listVerdicts`. */
   judge(verdict: LoggedVerdict, input: PolicyInput): Judgement | Unjudged;
-  /** Of the rules that judged, by their ids. */
-  readonly descriptions: ReadonlyMap<string, string | null>;
+  /** What people call the subjects and rules that judged, by their ids. */
+  readonly names: ReadonlyMap<string, string | null>;
 }
 
+/** By which data an input is judged, and for whom. */
+interface Question {
+  readonly data: DataDocument;
+  readonly subjects: PolicyInput['subjects'];
+}
+
+type QuestionOf = (verdict: LoggedVerdict, input: PolicyInput) => Question | Unjudged;
+
 /** Judges logged inputs. What was asked of the same data again, one after the other, is judged once. */
-export function createJudgeAgain(db: Database, { pdp, rulesOf }: JudgedBy): JudgeAgain {
-  const descriptions = new Map<string, string | null>();
-  const documentOf = rulesOf === null ? recordedDocuments(db) : presentDocuments(rulesOf, descriptions);
+export function createJudgeAgain(db: Database, { pdp, subjectsOf }: JudgedBy): JudgeAgain {
+  const names = new Map<string, string | null>();
+  const questionOf = subjectsOf === null ? recordedQuestions(db) : presentQuestions(subjectsOf, names);
   let digest = '';
-  /** By the text of the input, of the data document that was last asked. */
+  /** By the text of the logged input, of the data document that was last asked. */
   const known = new Map<string, Judgement | 'failed'>();
   return {
-    descriptions,
+    names,
     judge(verdict, input) {
-      const data = documentOf(verdict, input);
-      if (typeof data === 'string') return data;
+      const question = questionOf(verdict, input);
+      if (typeof question === 'string') return question;
+      const { data, subjects } = question;
       if (data.digest !== digest) known.clear();
       digest = data.digest;
-      return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, input, data));
+      return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, { ...input, subjects }, data));
     },
   };
 }
@@ -67,33 +76,35 @@ function judgementOf(pdp: Pdp, input: PolicyInput, data: DataDocument): Judgemen
   }
 }
 
-type DocumentOf = (verdict: LoggedVerdict, input: PolicyInput) => DataDocument | Unjudged;
-
-function recordedDocuments(db: Database): DocumentOf {
+function recordedQuestions(db: Database): QuestionOf {
   let latest: { readonly id: number; readonly document: DataDocument | Unjudged } | undefined;
-  return (verdict) => {
+  return (verdict, { subjects }) => {
     const { document: id } = verdict;
     if (id === null) return 'not_on_record';
     if (latest?.id !== id) latest = { id, document: findDocument(db, verdict) ?? 'not_on_record' };
-    return latest.document;
+    const { document } = latest;
+    return typeof document === 'string' ? document : { data: document, subjects };
   };
 }
 
-/** Each subject's rules are compiled by the code that compiles them for the gateway. */
-function presentDocuments(rulesOf: RulesOf, descriptions: Map<string, string | null>): DocumentOf {
+/** For the subjects that a key has now. Their rules are compiled by the code that compiles them for the gateway. */
+function presentQuestions(subjectsOf: SubjectsOf, names: Map<string, string | null>): QuestionOf {
   const texts = new Map<string, string>();
-  const documents = new Map<string, DataDocument | 'subject_gone'>();
-  const textOf = (id: string, rules: readonly WorldRule[]): string =>
+  const textOf = ({ id, name, rules }: WorldSubject): string =>
     getOrMake(texts, id, () => {
-      for (const rule of rules) descriptions.set(rule.id, rule.description);
+      names.set(id, name);
+      for (const rule of rules) names.set(rule.id, rule.description);
       return compileSubjectRules(rules);
     });
-  return (_, { subjects }) =>
-    getOrMake(documents, JSON.stringify(subjects.map(({ id }) => id)), () => {
-      const compiled = subjects.flatMap(({ id }) => {
-        const rules = rulesOf(id);
-        return rules === undefined ? [] : [{ id, rules: textOf(id, rules) }];
-      });
-      return compiled.length < subjects.length ? 'subject_gone' : dataDocument(compiled);
-    });
+  const questionFor = (keyId: string): Question | Unjudged => {
+    const subjects = subjectsOf(keyId);
+    if (subjects === undefined) return 'subject_gone';
+    const data = dataDocument(subjects.map((subject) => ({ id: subject.id, rules: textOf(subject) })));
+    return { data, subjects: subjects.map(({ scope, id }) => ({ scope, id })) };
+  };
+  const questions = new Map<string, Question | Unjudged>();
+  return (_, { subjects }) => {
+    const keyId = subjects.find(({ scope }) => scope === 'key')?.id ?? '';
+    return getOrMake(questions, keyId, () => questionFor(keyId));
+  };
 }

@@ -43,7 +43,7 @@ export class Tally {
     for (const alike of calls) {
       this.judged += alike.calls;
       if (isOther) this.otherPolicies.set(bundleDigest, (this.otherPolicies.get(bundleDigest) ?? 0) + alike.calls);
-      else if (this.#by.rulesOf === null) this.#compare(verdict, judgement.recorded, alike);
+      else if (this.#by.subjectsOf === null) this.#compare(verdict, judgement.recorded, alike);
       if (change !== undefined) this.groups.add(change, alike);
     }
   }
