@@ -5425,7 +5425,7 @@ export interface ReplayProgress {
 }
 
 /**
- * Logged decisions, judged again. The input of each is the logged one: its candidates with the facts of that time, its address, its subjects.
+ * Logged decisions, judged again. The input of each is the logged one: its candidates with the facts of that time, its address, its key.
  */
 export interface ReplayReport {
   /**

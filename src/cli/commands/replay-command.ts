@@ -8,8 +8,8 @@ import { timeOptions } from '../terminal/time-options.ts';
 const DIMENSIONS = ['key', 'member', 'rule', 'model'] as const satisfies ReplayOptions['groupBy'];
 
 const HELP = `
-What was asked stays as it was logged: its candidates with the prices and names of that time, its address, its key and owner.
-By default it is judged by the rules that are in force now. A key or member that is no longer there makes no calls: their
+What was asked stays as it was logged: its candidates with the prices and names of that time, its address, its key. By default
+it is judged by the rules that are in force now, for the groups that the key is in now. A key or member that is no longer there makes no calls: their
 decisions are counted, and not judged.
 
 --fail-on new-denial means a call that was permitted and would be denied, --fail-on new-access anything that would be permitted

@@ -2,6 +2,7 @@ import { withName } from '../../domain/id.ts';
 import type { ReplayChange, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
+import { scopeText } from './access-output.ts';
 
 /** Rows that are printed; `--json` has more. */
 const MOST_ROWS = 50;
@@ -60,7 +61,7 @@ function sums({ changed, unchanged, unjudged, otherPolicies, recorded }: ReplayR
 function showGroups({ groups, moreGroups, groupBy, rules }: ReplayReport): void {
   if (groups.length === 0) return;
   const ruleTexts = new Map(
-    rules.map(({ id, scope, ruleType, description }) => [id, `${scope} ${ruleType} ${withName(id, description)}`]),
+    rules.map((rule) => [rule.id, `${scopeText(rule)} ${rule.ruleType} ${withName(rule.id, rule.description)}`]),
   );
   const columns = [
     { title: 'KEY', shown: 'key', of: ({ key }: ReplayGroup) => key?.name ?? key?.id },

@@ -9,7 +9,7 @@ import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
 import type { WorldSubject } from '../world/world.ts';
 
-/** Whose rules a key's calls meet, by its id; undefined: there is no such key. */
+/** Whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
 export type SubjectsOf = (keyId: string) => readonly WorldSubject[] | undefined;
 
 /** By what a logged decision is judged. */
@@ -33,23 +33,31 @@ export type Unjudged = ReplayUnjudged['reason'];
 export interface JudgeAgain {
   /** Fast for verdicts in the order of `listVerdicts`. */
   judge(verdict: LoggedVerdict, input: PolicyInput): Judgement | Unjudged;
-  /** Of the rules that judged, by their ids. */
-  readonly descriptions: ReadonlyMap<string, string | null>;
+  /** What people call the subjects and rules that judged, by their ids. */
+  readonly names: ReadonlyMap<string, string | null>;
 }
+
+/** By which data an input is judged, and for whom. */
+interface Question {
+  readonly data: DataDocument;
+  readonly subjects: PolicyInput['subjects'];
+}
+
+type QuestionOf = (verdict: LoggedVerdict, input: PolicyInput) => Question | Unjudged;
 
 /** Judges logged inputs. What was asked of the same data again, one after the other, is judged once. */
 export function createJudgeAgain(db: Database, { pdp, subjectsOf }: JudgedBy): JudgeAgain {
-  const descriptions = new Map<string, string | null>();
-  const askedOf = subjectsOf === null ? recordedDocuments(db) : presentDocuments(subjectsOf, descriptions);
+  const names = new Map<string, string | null>();
+  const questionOf = subjectsOf === null ? recordedQuestions(db) : presentQuestions(subjectsOf, names);
   let digest = '';
-  /** By the text of the input, of the data document that was last asked. */
+  /** By the text of the logged input, of the data document that was last asked. */
   const known = new Map<string, Judgement | 'failed'>();
   return {
-    descriptions,
+    names,
     judge(verdict, input) {
-      const asked = askedOf(verdict, input);
-      if (typeof asked === 'string') return asked;
-      const { subjects, data } = asked;
+      const question = questionOf(verdict, input);
+      if (typeof question === 'string') return question;
+      const { data, subjects } = question;
       if (data.digest !== digest) known.clear();
       digest = data.digest;
       return getOrMake(known, verdict.inputJson, () => judgementOf(pdp, { ...input, subjects }, data));
@@ -68,39 +76,35 @@ function judgementOf(pdp: Pdp, input: PolicyInput, data: DataDocument): Judgemen
   }
 }
 
-/** Whose rules judge an input, and the rules. */
-interface Asked extends Pick<PolicyInput, 'subjects'> {
-  readonly data: DataDocument;
-}
-
-type AskedOf = (verdict: LoggedVerdict, input: PolicyInput) => Asked | Unjudged;
-
-function recordedDocuments(db: Database): AskedOf {
+function recordedQuestions(db: Database): QuestionOf {
   let latest: { readonly id: number; readonly document: DataDocument | Unjudged } | undefined;
   return (verdict, { subjects }) => {
     const { document: id } = verdict;
     if (id === null) return 'not_on_record';
     if (latest?.id !== id) latest = { id, document: findDocument(db, verdict) ?? 'not_on_record' };
-    return typeof latest.document === 'string' ? latest.document : { subjects, data: latest.document };
+    const { document } = latest;
+    return typeof document === 'string' ? document : { data: document, subjects };
   };
 }
 
-/** By the groups that a key is in now. Each subject's rules are compiled by the code that compiles them for the gateway. */
-function presentDocuments(subjectsOf: SubjectsOf, descriptions: Map<string, string | null>): AskedOf {
+/** For the subjects that a key has now. Their rules are compiled by the code that compiles them for the gateway. */
+function presentQuestions(subjectsOf: SubjectsOf, names: Map<string, string | null>): QuestionOf {
   const texts = new Map<string, string>();
-  const byKey = new Map<string, Asked | 'subject_gone'>();
-  const textOf = ({ id, rules }: WorldSubject): string =>
+  const textOf = ({ id, name, rules }: WorldSubject): string =>
     getOrMake(texts, id, () => {
-      for (const rule of rules) descriptions.set(rule.id, rule.description);
+      names.set(id, name);
+      for (const rule of rules) names.set(rule.id, rule.description);
       return compileSubjectRules(rules);
     });
+  const questionFor = (keyId: string): Question | Unjudged => {
+    const subjects = subjectsOf(keyId);
+    if (subjects === undefined) return 'subject_gone';
+    const data = dataDocument(subjects.map((subject) => ({ id: subject.id, rules: textOf(subject) })));
+    return { data, subjects: subjects.map(({ scope, id }) => ({ scope, id })) };
+  };
+  const questions = new Map<string, Question | Unjudged>();
   return (_, { subjects }) => {
     const keyId = subjects.find(({ scope }) => scope === 'key')?.id ?? '';
-    return getOrMake<string, Asked | 'subject_gone'>(byKey, keyId, () => {
-      const present = subjectsOf(keyId);
-      if (present === undefined) return 'subject_gone';
-      const data = dataDocument(present.map((subject) => ({ id: subject.id, rules: textOf(subject) })));
-      return { subjects: present.map(({ scope, id }) => ({ scope, id })), data };
-    });
+    return getOrMake(questions, keyId, () => questionFor(keyId));
   };
 }

@@ -10,7 +10,7 @@ import type { OnProgress } from '../world/judges.ts';
 import { keySubjects, type World } from '../world/world.ts';
 import type { ChangeGroup } from './change-groups.ts';
 import { gatherDecided } from './gather-decided.ts';
-import { createJudgeAgain, type JudgedBy } from './judge-again.ts';
+import { createJudgeAgain, type JudgedBy, type SubjectsOf } from './judge-again.ts';
 import { Tally } from './tally.ts';
 
 const MOST_GROUPS = 1000;
@@ -38,15 +38,13 @@ export interface ReplayBy extends JudgedBy {
 export function replayBy(pdp: Pdp, world: World, by: ReplayReport['by'], warnings: readonly string[] = []): ReplayBy {
   const [organization] = world.organizations.values();
   const revision = policyRevision(pdp.bundleDigest, organization?.ruleRevision ?? 0);
+  const subjectsOf: SubjectsOf = (keyId) => {
+    const key = world.keys.get(keyId);
+    return key === undefined ? undefined : keySubjects(world, key);
+  };
   return {
     pdp,
-    subjectsOf:
-      by === 'recorded'
-        ? null
-        : (keyId) => {
-            const key = world.keys.get(keyId);
-            return key === undefined ? undefined : keySubjects(world, key);
-          },
+    subjectsOf: by === 'recorded' ? null : subjectsOf,
     told: { by, policyRevision: revision, warnings: [...warnings] },
   };
 }
@@ -59,7 +57,7 @@ export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgres
   const { filter, groupBy, most = Number.POSITIVE_INFINITY } = scope;
   const { calls, byVerdict } = gatherDecided(db, filter, most, (found) => onProgress(0, found));
   const tally = new Tally(by, groupBy);
-  const { judge, descriptions } = createJudgeAgain(db, by);
+  const { judge, names } = createJudgeAgain(db, by);
   const missing = new Map(byVerdict);
   let done = 0;
   for (const verdict of listVerdicts(db, [...byVerdict.keys()])) {
@@ -71,7 +69,7 @@ export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgres
     onProgress(done, calls);
   }
   tally.addUnjudged('not_on_record', [...missing.values()].flat());
-  return reportOf(db, by, scope, tally, descriptions);
+  return reportOf(db, by, scope, tally, names);
 }
 
 function reportOf(
@@ -79,7 +77,7 @@ function reportOf(
   { told, subjectsOf }: ReplayBy,
   { filter, groupBy }: ReplayScope,
   tally: Tally,
-  descriptions: ReadonlyMap<string, string | null>,
+  present: ReadonlyMap<string, string | null>,
 ): ReplayReport {
   const { organizationId, from, to } = filter;
   const sorted = tally.groups.sorted();
@@ -97,7 +95,16 @@ function reportOf(
     replayed,
   }));
   const changed = tally.groups.counts;
-  const names = findGroupNames(db, organizationId, groups);
+  const rules = [...new Set(groups.flatMap(({ ruleIds }) => ruleIds ?? []))]
+    .sort()
+    .flatMap((id) => tally.groups.rules.get(id) ?? []);
+  const named = groups.flatMap(({ keyId, memberId }) => [keyId ?? [], memberId ?? []].flat());
+  const stored = findNames(db, organizationId, [
+    ...named,
+    ...rules.flatMap(({ id, groupId }) => [id, groupId ?? []].flat()),
+  ]);
+  // What is drafted has no name in the database.
+  const nameOf = (id: string): string | null => present.get(id) ?? stored.get(id) ?? null;
   const { judged, identical, different } = tally;
   return {
     ...told,
@@ -110,30 +117,23 @@ function reportOf(
     otherPolicies: [...tally.otherPolicies].map(([digest, decisions]) => ({ digest, decisions })),
     recorded: subjectsOf === null ? { identical, different, differences } : null,
     groupBy: [...groupBy],
-    groups: namedGroups(groups, names, idsOf),
+    groups: groups.map((group) => reportedGroup(group, nameOf, idsOf)),
     moreGroups: sorted.length - groups.length,
-    rules: [...new Set(groups.flatMap(({ ruleIds }) => ruleIds ?? []))].sort().flatMap((id) => {
-      const rule = tally.groups.rules.get(id);
-      // Those of a draft have no name in the database.
-      return rule === undefined ? [] : [{ ...rule, description: descriptions.get(id) ?? names.get(id) ?? null }];
-    }),
+    rules: rules.map(({ groupId, ...rule }) => ({
+      ...rule,
+      ...(groupId === undefined ? {} : { groupName: nameOf(groupId) ?? groupId }),
+      description: nameOf(rule.id),
+    })),
   };
 }
 
-const findGroupNames = (db: Database, organizationId: string, groups: readonly ChangeGroup[]) =>
-  findNames(
-    db,
-    organizationId,
-    groups.flatMap(({ keyId, memberId, ruleIds }) => [keyId ?? [], memberId ?? [], ruleIds ?? []].flat()),
-  );
-
-function namedGroups(
-  groups: readonly ChangeGroup[],
-  names: ReadonlyMap<string, string>,
+function reportedGroup(
+  { change, keyId, memberId, model, ruleIds, calls, examples }: ChangeGroup,
+  nameOf: (id: string) => string | null,
   idsOf: (numbers: readonly number[]) => string[],
-): ReplayGroup[] {
-  const named = (id: string | null) => (id === null ? null : { id, name: names.get(id) ?? null });
-  return groups.map(({ change, keyId, memberId, model, ruleIds, calls, examples }) => ({
+): ReplayGroup {
+  const named = (id: string | null) => (id === null ? null : { id, name: nameOf(id) });
+  return {
     change,
     key: named(keyId),
     member: named(memberId),
@@ -141,5 +141,5 @@ function namedGroups(
     ruleIds: ruleIds === null ? null : [...ruleIds],
     decisions: calls,
     examples: idsOf(examples),
-  }));
+  };
 }

@@ -4,7 +4,8 @@ import { permittedBy } from '../../policy/permitted-by.ts';
 import type { LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
 import type { Judgement } from './judge-again.ts';
 
-export type ChangeRule = Pick<AccessRule, 'id' | 'scope' | 'ruleType'>;
+/** A rule, and of which group, where it is one's. */
+export type ChangeRule = Pick<AccessRule, 'id' | 'scope' | 'ruleType'> & { readonly groupId?: string };
 
 /** How a judgement differs from the decision that is on record. */
 export interface VerdictChange {
@@ -41,12 +42,15 @@ const against =
     candidate !== undefined && candidates.has(candidate);
 
 /** A denial, or a violation. */
-type Denying = Pick<DenialReason, 'scope' | 'kind' | 'effect' | 'ruleIds'>;
+type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds'>;
 
 /** By their ids, each once. */
 function rulesOf(steps: readonly Denying[]): ChangeRule[] {
-  const rules = steps.flatMap(({ scope, kind, effect, ruleIds }) =>
-    ruleIds.map((id): [string, ChangeRule] => [id, { id, scope, ruleType: `${effect}_${kind}` }]),
+  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds }) =>
+    ruleIds.map((id): [string, ChangeRule] => {
+      const rule = { id, scope, ruleType: `${effect}_${kind}` } as const;
+      return [id, group === undefined ? rule : { ...rule, groupId: group }];
+    }),
   );
   return [...new Map(rules).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

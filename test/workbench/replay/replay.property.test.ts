@@ -80,8 +80,8 @@ it(
           const by = <T>(dimension: (typeof groupBy)[number], value: T) => (groupBy.includes(dimension) ? value : null);
           const place = {
             change,
-            key: by('key', { id: call.keyId, name: null }),
-            member: by('member', { id: memberId, name: null }),
+            key: by('key', { id: call.keyId, name: after.keys.get(call.keyId)?.description }),
+            member: by('member', { id: memberId, name: after.members.get(memberId)?.email }),
             model: by('model', call.model),
             ruleIds: by('rule', ruleIds),
           };

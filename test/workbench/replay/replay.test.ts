@@ -53,8 +53,8 @@ const same = (by: 'recorded' | 'current', decisions: number) => ({
 
 const group = (change: string, model: string, ruleIds: readonly string[], ...examples: readonly string[]) => ({
   change,
-  key: { id: 'key_1', name: null },
-  member: { id: 'mem_1', name: null },
+  key: { id: 'key_1', name: 'one' },
+  member: { id: 'mem_1', name: 'a@example.com' },
   model,
   ruleIds,
   decisions: examples.length,
@@ -87,6 +87,19 @@ describe('by the rules of now', () => {
     });
   });
 
+  it('judges for the groups that the key is in now, by their names', () => {
+    const id = log(withKeyRules(), 'claude-opus');
+    const group_1 = { id: 'group_1', organizationId: 'org_1', name: 'contractors', holderIds: new Set(['mem_1']) };
+    const grouped = { ...withKeyRules(), groups: new Map([['group_1', { ...group_1, rules: [noOpus] }]]) };
+    expect(replayed(grouped)).toMatchObject({
+      changed: { ...NOTHING, denied: 1 },
+      groups: [group('denied', 'claude-opus', ['rule_1'], id)],
+      rules: [{ id: 'rule_1', scope: 'group', groupName: 'contractors', ruleType: 'deny_models', description: null }],
+    });
+    log(grouped, 'claude-opus');
+    expect(replayed(withKeyRules(), 'recorded')).toEqual(same('recorded', 2));
+  });
+
   it('counts apart the decisions of a key that is no longer there', () => {
     const id = log(withKeyRules(), 'gpt-5');
     const gone = { ...withKeyRules(noOpus), keys: new Map() };
@@ -94,25 +107,13 @@ describe('by the rules of now', () => {
     expect(replayed(gone)).toEqual({ ...same('current', 1), unchanged: 0, unjudged });
   });
 
-  it('judges by the groups that the key is in now, not by those of then', () => {
-    const grouped = smallWorld({ group: [noOpus] });
-    const groupless = { ...grouped, groups: new Map() };
-    const [free, denied] = [log(groupless, 'claude-opus'), log(grouped, 'claude-opus')];
-    expect(replayed(grouped)).toMatchObject({
-      changed: { ...NOTHING, denied: 1 },
-      groups: [group('denied', 'claude-opus', ['rule_1'], free)],
-      rules: [{ id: 'rule_1', scope: 'group' }],
-    });
-    expect(replayed(groupless)).toMatchObject({
-      changed: { ...NOTHING, permitted: 1 },
-      groups: [group('permitted', 'claude-opus', ['rule_1'], denied)],
-    });
-    expect(replayed(groupless, 'recorded')).toMatchObject({ unchanged: 2, recorded: { identical: 2 } });
-  });
-
   it('counts apart what the policy cannot evaluate', () => {
-    const subjects = [{ scope: 'key', id: 'key_1' }];
-    const inputJson = JSON.stringify({ action: 'chat', client_ip: null, subjects, candidates: [] });
+    const inputJson = JSON.stringify({
+      action: 'chat',
+      client_ip: null,
+      subjects: [{ scope: 'key', id: 'key_1' }],
+      candidates: [],
+    });
     const id = log(withKeyRules(), 'gpt-5', { inputJson });
     const other = log(withKeyRules(), 'gpt-5');
     const unjudged = [{ reason: 'failed', decisions: 1, examples: [id] }];
@@ -177,7 +178,15 @@ describe('by the rules that were seen', () => {
       unchanged: 1,
       otherPolicies: [{ digest: OTHER, decisions: 2 }],
       recorded: { identical: 0, different: 0, differences: [] },
-      groups: [group('denied', 'claude-opus', ['rule_1'], id)],
+      groups: [
+        {
+          change: 'denied',
+          key: { id: 'key_1', name: null },
+          model: 'claude-opus',
+          ruleIds: ['rule_1'],
+          examples: [id],
+        },
+      ],
     });
   });
 
