@@ -2,9 +2,9 @@ import { notFound } from '../../domain/errors.ts';
 import type { TagSet } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
 import { mapPage, type Page, type PageRequest, readPage } from '../db/page.ts';
+import { raiseRuleRevision } from '../db/rule-revision.ts';
 import { build } from '../db/sql.ts';
 import type { Row, TagSetsTable } from '../db/tables.ts';
-import { raiseRuleRevision } from '../tenants/tenants.ts';
 
 /** An organization's own tags of one target, as they are stored. */
 export type TagSetRecord = TagSet & Omit<Row<TagSetsTable>, 'tagsJson'>;

@@ -1,10 +1,10 @@
 import { notFound } from '../../domain/errors.ts';
 import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
+import { raiseRuleRevision } from '../db/rule-revision.ts';
 import { build } from '../db/sql.ts';
 import type { Row, RulesTable } from '../db/tables.ts';
 import { prepareTextParts, type TextParts } from '../db/text-parts.ts';
-import { raiseRuleRevision } from '../tenants/tenants.ts';
 
 /** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
 export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };

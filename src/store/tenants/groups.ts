@@ -1,10 +1,10 @@
 import { notFound } from '../../domain/errors.ts';
 import type { Database } from '../db/database.ts';
 import { countRows, type Page, type PageRequest, readPage } from '../db/page.ts';
+import { raiseRuleRevision } from '../db/rule-revision.ts';
 import { build } from '../db/sql.ts';
 import type { GroupsTable, Role, Row } from '../db/tables.ts';
 import { insertSubject } from './insert-subject.ts';
-import { raiseRuleRevision } from './tenants.ts';
 
 const COLUMNS = ['id', 'organizationId', 'name', 'description', 'createdAt', 'updatedAt'] as const;
 

@@ -61,16 +61,6 @@ export function updateOrganization(
   return getOrganization(db, organizationId);
 }
 
-/** Raises the organization's rule revision, in the transaction of what it is raised for: running calls are judged again. */
-export const raiseRuleRevision = (db: Database, organizationId: string): number =>
-  db.get(
-    build
-      .updateTable('organizations')
-      .set((row) => ({ ruleRevision: row('ruleRevision', '+', 1) }))
-      .where('id', '=', organizationId)
-      .returning('ruleRevision'),
-  )?.ruleRevision ?? 0;
-
 /** How many projects are not deleted. */
 export const countProjects = (db: Database, organizationId: string): number =>
   countRows(db, presentProjects(organizationId));

@@ -37,7 +37,7 @@ export interface JudgeAgain {
   readonly names: ReadonlyMap<string, string | null>;
 }
 
-/** By which data an input is judged, and for whom. */
+/** The data that judges an input, and the subjects that it is judged for. */
 interface Question {
   readonly data: DataDocument;
   readonly subjects: PolicyInput['subjects'];
