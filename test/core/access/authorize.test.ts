@@ -94,7 +94,13 @@ describe('a Permitted', () => {
     const permitted: Permitted = lookalike;
 
     expect(permitted).toBe(lookalike);
-    expect(Object.keys(authorizeModule).sort()).toEqual(['Denial', 'authorize', 'decisionRecord', 'policyRevision']);
+    expect(Object.keys(authorizeModule).sort()).toEqual([
+      'Denial',
+      'authorize',
+      'decisionRecord',
+      'policyRevision',
+      'recordedResult',
+    ]);
   });
 
   it('holds the permitted candidates alone, and tells of its decision', async () => {
