@@ -224,6 +224,7 @@ describe('the catalogue’s models', () => {
       min_cacheable_tokens: 4096,
       max_output: 64_000,
       stability: 'stable',
+      tags: ['no_training', 'region:global', 'retention:30d', 'stability:stable'],
     });
   });
 

@@ -14,6 +14,7 @@ import {
   placeProviderKey,
   updateProviderKey,
 } from '../../../src/store/providers/provider-keys.ts';
+import { insertTagSet } from '../../../src/store/providers/tag-sets.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { updateOrganization } from '../../../src/store/tenants/tenants.ts';
 import { addTenant, storeWithTenant } from '../fixture.ts';
@@ -83,7 +84,7 @@ const attributesOf = (model: CustomModelRecord) => ({
 });
 
 describe('the own providers of an organization', () => {
-  it('is its custom providers, the mappings of its active models, and its active keys', async () => {
+  it('is its custom providers, the mappings of its active models, its active keys and its tags', async () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId } = tenant;
     const { provider, model, key } = await addProvider(store, organizationId, 'acme');
@@ -91,6 +92,9 @@ describe('the own providers of an organization', () => {
       insertCustomModel(db, organizationId, newModel(provider.id, { model: 'resting', status: 'inactive' }), now);
       insertProviderKey(db, organizationId, newProviderKey('openai', { status: 'inactive' }), now);
     });
+    const tagSet = await store.write((db, now) =>
+      insertTagSet(db, organizationId, { id: newId('tags'), target: 'acme/*', tags: ['region:eu'] }, now),
+    );
     expect(await store.organizationProviders(organizationId)).toEqual({
       providers: [provider],
       mappings: [
@@ -109,9 +113,11 @@ describe('the own providers of an organization', () => {
           contextLength: 8192,
           ...attributesOf(model),
           stability: 'stable',
+          tags: [],
         },
       ],
       keys: [key],
+      tagSets: [tagSet],
     });
   });
 
@@ -189,6 +195,7 @@ describe('the own providers of an organization', () => {
       providers: [kept.provider],
       mappings: [expect.objectContaining({ id: 'kept/org/model-7b' })],
       keys: [kept.key],
+      tagSets: [],
     };
     expect(await store.organizationProviders(organizationId)).toEqual(remaining);
     const successor = await store.write((db, now) =>
