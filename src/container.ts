@@ -1,6 +1,7 @@
 import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/keys/expire-keys.ts';
-import { startIndexingCalls } from './admin/log/index-calls.ts';
+import { checkDecisionFile } from './admin/log/decision-file.ts';
+import { startFollowingCalls } from './admin/log/follow-calls.ts';
 import { createLogReader } from './admin/log/log-reader.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
@@ -75,6 +76,7 @@ async function build(
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
+  if (config.decisionFile !== undefined) checkDecisionFile(config.decisionFile.path);
   const checkpointer = createCheckpointer(databasePath(config.dataDir), (error) =>
     telemetry.warn('the checkpointing thread is not there: checkpoints stop the calls for milliseconds', {
       error: error instanceof Error ? error.message : String(error),
@@ -151,7 +153,10 @@ async function build(
   closers.add(() => usageReporter.close());
   const logReader = createLogReader({ databasePath: databasePath(config.dataDir), turns });
   closers.add(() => logReader.close());
-  closers.add(startIndexingCalls({ databasePath: databasePath(config.dataDir), store, turns, telemetry }));
+  const { decisionFile } = config;
+  closers.add(
+    startFollowingCalls({ databasePath: databasePath(config.dataDir), decisionFile, store, turns, telemetry }),
+  );
   const managementApp = createManagementApp({
     store,
     catalog,

@@ -36,6 +36,18 @@ interface SettledCall extends EndedCall {
   readonly costUsd: number;
 }
 
+/** Decisions that name a report rule in their shadow. */
+interface ReportedRule {
+  readonly ruleId: string;
+  readonly wouldDeny: number;
+  readonly wouldAllow: number;
+  /** When the last of them was made, in epoch ms. */
+  readonly lastSeenAt: number;
+}
+
+/** Rules that have labels of their own; those that come later are `other`. */
+const MAX_RULES = 500;
+
 /** What the product is and holds at the moment, read when someone looks. */
 interface Watched {
   readonly version: string;
@@ -76,6 +88,10 @@ export interface Metrics {
   /** A timer came so many seconds late. */
   loopDelayed(seconds: number): void;
   overReserved(): void;
+  /** What decisions say that a rule in mode `report` would have changed. */
+  reported(reports: ReportedRule): void;
+  /** What was written to the file of decisions, and what was left out. */
+  decisionsFiled(decisions: { readonly written: number; readonly dropped: number }): void;
   /** Adds what can be read at any moment; once. */
   watch(watched: Watched): void;
   /** What this thread has counted, as plain values. */
@@ -159,6 +175,22 @@ export const METRICS = {
   ),
   recovered: counter('recovered_calls', 'Calls that a crash left open and this start settled.'),
   overReservations: counter('over_reservations', 'Calls that cost more than had been reserved for them.'),
+  reported: counter(
+    'report_rule_decisions',
+    'Decisions that a rule in mode `report` would have changed, by the id of the rule.',
+    'rule',
+    'effect',
+  ),
+  reportedAt: gauge(
+    'report_rule_last_seen_timestamp_seconds',
+    'When the last decision was made that a rule in mode `report` would have changed, since the start.',
+    'rule',
+  ),
+  filedDecisions: counter('filed_decisions', 'Decisions written to `DECISION_LOG_FILE`.'),
+  droppedDecisions: counter(
+    'dropped_decisions',
+    'Decisions left out of `DECISION_LOG_FILE` because too many were waiting to be written.',
+  ),
   inFlight: gauge('requests_in_flight', 'Requests in flight.', 'listener'),
   bufferedBytes: gauge('buffered_body_bytes', 'Memory that request bodies take.', 'listener'),
   queuedWrites: gauge('writer_queue_operations', 'Writes that wait for the next transaction.'),
@@ -208,6 +240,10 @@ function instruments(registers: Registry[]) {
     loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
     recovered: counts(METRICS.recovered),
     overReservations: counts(METRICS.overReservations),
+    reported: counts(METRICS.reported),
+    reportedAt: new Gauge({ ...METRICS.reportedAt, registers }),
+    filedDecisions: counts(METRICS.filedDecisions),
+    droppedDecisions: counts(METRICS.droppedDecisions),
   };
 }
 
@@ -272,6 +308,7 @@ export function createMetrics(): Metrics {
   const process = processRegistry();
   const counted = instruments(registers);
   let countsOfOthers: (() => Promise<readonly Counts[]>) | undefined;
+  const reportingRules = new Set<string>();
   const counts = () => Registry.merge(registers).getMetricsAsJSON();
   async function sum(): Promise<string> {
     if (countsOfOthers === undefined) return Registry.merge([...registers, process]).metrics();
@@ -327,6 +364,18 @@ export function createMetrics(): Metrics {
     },
     overReserved() {
       counted.overReservations.count += 1;
+    },
+    reported({ ruleId, wouldDeny, wouldAllow, lastSeenAt }) {
+      if (reportingRules.size < MAX_RULES) reportingRules.add(ruleId);
+      const rule = reportingRules.has(ruleId) ? ruleId : 'other';
+      const ofRule = counted.reported.of(rule);
+      ofRule.of('would_deny').count += wouldDeny;
+      ofRule.of('would_allow').count += wouldAllow;
+      counted.reportedAt.set({ rule }, lastSeenAt / 1000);
+    },
+    decisionsFiled({ written, dropped }) {
+      counted.filedDecisions.count += written;
+      counted.droppedDecisions.count += dropped;
     },
     watch: (watched) => watch(watched, registers),
     counts,

@@ -192,6 +192,11 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       metrics.recovered(calls);
       if (calls > 0) log.warn({ calls }, 'settled the calls that a crash left open');
     },
+    decisionsFiled: (decisions) => {
+      metrics.decisionsFiled(decisions);
+      const { dropped } = decisions;
+      if (dropped > 0) log.warn({ dropped }, 'decisions were left out of DECISION_LOG_FILE, which was too far behind');
+    },
     overReservation: (callId, cost, reserved) => {
       const amounts = { cost: formatUsd(cost), reserved: formatUsd(reserved) };
       log.warn({ callId, ...amounts }, 'a call cost more than was reserved for it');

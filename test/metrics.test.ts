@@ -1,5 +1,5 @@
 // GET /metrics: what is counted, under which names, and who may look.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../src/admin/providers/custom-providers.ts';
@@ -7,6 +7,7 @@ import { createProviderKey } from '../src/admin/providers/provider-keys.ts';
 import { createCatalog } from '../src/catalog/catalog.ts';
 import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
+import { createMetrics } from '../src/metrics.ts';
 import { loadSecrets } from '../src/store/secrets/secrets.ts';
 import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
 import { type Family, metricsOf, valuesOf } from './support/exposition.ts';
@@ -58,6 +59,13 @@ async function everything(): Promise<void> {
   await moderate(gateway, { input: 'x' });
   await send(gateway.origin, { path: '/nothing/there' });
 }
+
+/** Report rules are counted a few seconds later. */
+const counted = (): Promise<void> =>
+  vi.waitFor(async () => expect(valuesOf(await metricsOf(gateway), 'report_rule_decisions_total')).not.toEqual({}), {
+    timeout: 20_000,
+    interval: 200,
+  });
 
 describe('the metrics', () => {
   it('count what happened, each thing once, as the ledger has it', async () => {
@@ -184,6 +192,9 @@ describe('the metrics', () => {
   it('are well formed, and those that the documentation names', async () => {
     await start({ RATE_LIMIT_MODERATIONS_PER_MINUTE: '1' }, true);
     await everything();
+    addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] }, mode: 'report' });
+    await chat(gateway, hello({ model: 'sandbox-free' }));
+    await counted();
 
     const families = ours(await metricsOf(gateway));
 
@@ -196,6 +207,32 @@ describe('the metrics', () => {
       expect(name).toMatch(type === 'counter' ? /_total$/ : type === 'histogram' ? /_seconds$/ : /(?<!_total)$/);
       expect(samples.length).toBeGreaterThan(0);
     }
+  });
+
+  it('count what report rules would have changed, by their ids, of which a bounded number has labels', async () => {
+    await start();
+    const report = { ruleType: 'deny_models', mode: 'report' } as const;
+    const { id } = addRule(gateway, 'key', { ...report, ruleValue: { models: ['sandbox-free'] } });
+    addRule(gateway, 'key', { ...report, ruleValue: { models: ['sandbox-slow'] } });
+    await chat(gateway, hello({ model: 'sandbox-free' }));
+    await chat(gateway, hello({ model: 'sandbox-paid' }));
+    await chat(gateway, hello({ model: 'sandbox-free' }));
+    await counted();
+
+    const metrics = await metricsOf(gateway);
+    expect(valuesOf(metrics, 'report_rule_decisions_total')).toEqual({
+      [`${id} would_deny`]: 2,
+    });
+    const { [id]: seen, ...others } = valuesOf(metrics, 'report_rule_last_seen_timestamp_seconds');
+    expect(others).toEqual({});
+    expect(Math.abs((seen ?? 0) - Date.now() / 1000)).toBeLessThan(60);
+
+    const { reported, exposition } = createMetrics();
+    for (let rule = 0; rule < 600; rule += 1) {
+      reported({ ruleId: `rule_${rule}`, wouldDeny: 1, wouldAllow: 0, lastSeenAt: 0 });
+    }
+    const rules = new Set((await exposition()).match(/rule="\w+"/g));
+    expect([rules.size, rules.has('rule="other"')]).toEqual([501, true]);
   });
 
   it('are those of one container, besides those of the process', async () => {

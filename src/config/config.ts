@@ -55,6 +55,8 @@ export interface Config {
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
   readonly accessLog: string;
+  /** Absolute; where decisions are written as they are made, and kept. Undefined: nowhere. */
+  readonly decisionFile: { readonly path: string; readonly maxBytes: number; readonly kept: number } | undefined;
   /** Threads that serve the gateway; 1: the one that does everything else too. */
   readonly workers: number;
   readonly limits: {
@@ -130,6 +132,14 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     metadataForm: variables.METADATA_FORM,
     logLevel: variables.LOG_LEVEL,
     accessLog: variables.ACCESS_LOG,
+    decisionFile:
+      variables.DECISION_LOG_FILE === undefined
+        ? undefined
+        : {
+            path: path.resolve(variables.DECISION_LOG_FILE),
+            maxBytes: Number(variables.DECISION_LOG_MAX_BYTES),
+            kept: Number(variables.DECISION_LOG_KEPT_FILES),
+          },
     workers: readWorkers(variables.WORKERS),
     limits: {
       bodyBytes: Number(variables.MAX_BODY_BYTES),

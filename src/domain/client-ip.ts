@@ -58,6 +58,14 @@ export function parseRange(text: string): AddressRange {
   return { family: literal.family, network, prefix };
 }
 
+/** A range, or the one of a single address. @throws InvalidRangeError naming the fault */
+export function parseAddressOrRange(text: string): AddressRange {
+  if (text.includes('/')) return parseRange(text);
+  const address = parseAddress(text);
+  if (address === null) throw new InvalidRangeError(`"${text}" is neither an IP address nor a CIDR range.`);
+  return { family: address.family, network: address.value, prefix: BITS[address.family] };
+}
+
 /** True for an IPv6 range wider than the IPv4-mapped block: it looks as if it held every IPv4 client, and holds none. */
 export function coversMappedBlock(range: AddressRange): boolean {
   return (
@@ -132,10 +140,12 @@ export function networkOf(address: string): string {
 const isTrusted = (ranges: TrustedProxies, address: Address): boolean =>
   ranges.some((range) => contains(range, address));
 
-const contains = (range: AddressRange, address: Address): boolean =>
+/** Whether the address is one of the range. */
+export const contains = (range: AddressRange, address: Address): boolean =>
   address.family === range.family && clearHostBits(address, range.prefix) === range.network;
 
-function parseAddress(text: string): Address | null {
+/** The address of a text, an IPv4-mapped one as IPv4; null when it is none. */
+export function parseAddress(text: string): Address | null {
   const literal = parseLiteral(text);
   if (literal?.family === 6 && isMapped(literal.value)) return { family: 4, value: literal.value - MAPPED_BLOCK };
   return literal;

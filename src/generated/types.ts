@@ -812,6 +812,10 @@ export interface DecisionEntry {
    */
   reason: string | null;
   /**
+   * What the outcome would have been with the rules in mode `report` in force; null: there were none.
+   */
+  shadowOutcome: 'permit' | 'deny' | null;
+  /**
    * That served.
    */
   provider: string | null;
@@ -880,6 +884,10 @@ export interface LoggedDecision {
    * The kind of the rules that denied it, such as `deny_models`; null: permitted.
    */
   reason: string | null;
+  /**
+   * What the outcome would have been with the rules in mode `report` in force; null: there were none.
+   */
+  shadowOutcome: 'permit' | 'deny' | null;
   /**
    * That served.
    */
@@ -1182,6 +1190,32 @@ export interface IamRule {
    * The key's description, the member's e-mail, or the name of the group or the organization; may be empty.
    */
   ownerName?: string;
+  /**
+   * What it would have changed, in mode `report`; null: it does not report.
+   */
+  reportOnly?: RuleReports | null;
+}
+
+/**
+ * Decisions that would have been others with the rules in mode `report` in force, and that name this rule. Counted a few seconds later; also those that retention has deleted since.
+ */
+export interface RuleReports {
+  /**
+   * RFC 3339. Since when it reports with this type and value; what it reported before is not counted.
+   */
+  since: string;
+  /**
+   * It would have denied a candidate that was permitted.
+   */
+  wouldDeny: number;
+  /**
+   * It would have permitted a candidate that was denied.
+   */
+  wouldAllow: number;
+  /**
+   * RFC 3339. When the last of these decisions was made; null: there is none.
+   */
+  lastSeenAt: string | null;
 }
 
 export type RuleType =
@@ -1505,6 +1539,9 @@ export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
  * Query of `GET /v1/master/calls` and `GET /v1/master/decisions`. All conditions hold together.
  */
 export interface LogQuery {
+  /**
+   * A gateway key, also one that was deleted.
+   */
   keyId?: string;
   /**
    * The owner of the key: a membership id, or the e-mail of a present member.
@@ -1526,6 +1563,9 @@ export interface LogQuery {
    * That served.
    */
   provider?: string;
+  /**
+   * Of the policy.
+   */
   outcome?: 'permit' | 'deny';
   /**
    * The kind of the rules that denied, such as `deny_models`.
@@ -1540,7 +1580,7 @@ export interface LogQuery {
    */
   groupId?: string;
   /**
-   * The caller's address.
+   * The caller's address, or a CIDR range in which it lies.
    */
   address?: string;
   /**
@@ -2091,6 +2131,22 @@ export interface RuleCreate {
    */
   mode?: RuleMode;
   description?: string | null;
+}
+
+/**
+ * A rule in mode `report`, and the decisions that would have been others with the rules in mode `report` in force, and that name it, newest first; of a rule that does not report there are none.
+ */
+export interface RuleEvidence {
+  rule: IamRule;
+  /**
+   * How many other rules of the organization report. They are judged together: what one of them would change alone may be more or less, where they concern the same calls and this one is an allow rule.
+   */
+  otherReportRules: number;
+  decisions: DecisionEntry[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
 }
 
 /**
@@ -4000,6 +4056,18 @@ export interface Environment {
    * Where the access log goes: the path of a file, `stdout`, or `off`. The line of a call has its key, call and decision, `provider` and `model` that served it, `outcome`, `reason` and `cost` (USD); of a caller who left early the cost may be missing.
    */
   ACCESS_LOG: string;
+  /**
+   * File to which the [decisions](../../policy/README.md#decisions-in-a-file) of all organizations are written as NDJSON, each when its call is over. Unset: to none.
+   */
+  DECISION_LOG_FILE?: string;
+  /**
+   * Size at which that file is put aside, as `<file>.1`, and another one is begun.
+   */
+  DECISION_LOG_MAX_BYTES: string;
+  /**
+   * How many of those put aside are kept.
+   */
+  DECISION_LOG_KEPT_FILES: string;
   /**
    * Bearer token with which `/metrics` can be read from elsewhere than this machine itself. Unset: it cannot.
    */

@@ -231,10 +231,12 @@ import type {
   RuleAnswer,
   RuleChangeAnswer,
   RuleCreate,
+  RuleEvidence,
   RuleIds,
   RuleList,
   RuleMode,
   RulePatch,
+  RuleReports,
   RuleSet,
   RuleStatus,
   RuleType,
@@ -515,10 +517,12 @@ export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;
 export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;
 export declare const validateRuleCreate: Validator<RuleCreate>;
+export declare const validateRuleEvidence: Validator<RuleEvidence>;
 export declare const validateRuleIds: Validator<RuleIds>;
 export declare const validateRuleList: Validator<RuleList>;
 export declare const validateRuleMode: Validator<RuleMode>;
 export declare const validateRulePatch: Validator<RulePatch>;
+export declare const validateRuleReports: Validator<RuleReports>;
 export declare const validateRuleSet: Validator<RuleSet>;
 export declare const validateRuleStatus: Validator<RuleStatus>;
 export declare const validateRuleType: Validator<RuleType>;

@@ -390,6 +390,18 @@ describe('portcullis policy explain', () => {
     await cli.run('rules', 'remove', idOf(added.stdout));
   });
 
+  it('says what the decision would be with the report rules in force', async () => {
+    const report = ['deny_models', 'sandbox-free', '--mode', 'report', '--description', 'Trial'];
+    const { stdout: added } = await cli.run('rules', 'add', '--member', MEMBER, ...report);
+    const { stdout } = await explain('--model', 'sandbox-free');
+    expect(stdout).toContain('1 of 1 candidates are permitted');
+    expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
+      'With the report rules in force: 0 of 1 permitted.',
+      `Would deny: ${idOf(added)} (member deny_models, Trial).`,
+    ]);
+    await cli.run('rules', 'remove', idOf(added));
+  });
+
   it('says what a permitted request violates: nothing', async () => {
     expect(await json('policy', 'explain', '--key', KEY, '--model', 'sandbox-free')).toMatchObject({
       outcome: 'permit',

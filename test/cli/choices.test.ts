@@ -40,8 +40,9 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ['members update', '--role <role>', ROLE],
   ['members invite', '--role <role>', ROLE],
   ['audit list', '--action <action>', AUDIT_ACTIONS.join(', ')],
-  ['calls list', '--outcome <outcome>', 'permit, deny'],
-  ['decisions list', '--outcome <outcome>', 'permit, deny'],
+  ...['calls list', 'calls tail', 'decisions list', 'decisions tail', 'decisions export'].map(
+    (command) => [command, '--outcome <outcome>', 'permit, deny'] as const,
+  ),
   ['policy diff', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
   ['replay', '--fail-on <what...>', 'new-denial, new-access'],

@@ -48,7 +48,7 @@ beforeEach(async () => {
     ).id,
     insertCall(
       db,
-      NOW + 60_000,
+      NOW + 3_600_000,
       {
         ...call,
         state: 'denied',
@@ -98,6 +98,8 @@ describe('portcullis decisions list', () => {
     ['--key', () => 'First gateway key', 2],
     ['--member', () => 'owner@localhost', 2],
     ['--address', () => '192.0.2.1', 2],
+    ['--address', () => '192.0.0.0/16', 2],
+    ['--address', () => '10.0.0.0/8', 0],
     ['--provider', () => 'acme', 1],
     ['--outcome', () => 'deny', 1],
     ['--reason', () => 'deny_models', 1],
@@ -188,7 +190,7 @@ describe('portcullis decisions export', () => {
         ],
       },
       requested_by: '192.0.2.1',
-      timestamp: new Date(NOW + 60_000).toISOString(),
+      timestamp: new Date(NOW + 3_600_000).toISOString(),
       portcullis: {
         organization_id: organizationId,
         project_id: projectId,
@@ -209,8 +211,13 @@ describe('portcullis decisions export', () => {
         cost: '0',
       },
     });
-    const recent = await portcullis.run('decisions', 'export', '--since', '1h', '--to', '2099-01-01');
-    expect(recent.stdout.trimEnd().split('\n')).toHaveLength(1);
+    const exported = async (...args: string[]): Promise<string> =>
+      (await portcullis.run('decisions', 'export', '--to', '2099-01-01', ...args)).stdout;
+    const [permitted, denied] = stdout.split('\n').map((line) => `${line}\n`);
+    expect(await exported('--since', '1h')).toBe(denied);
+    expect(await exported('--provider', 'acme', '--address', '192.0.2.0/24')).toBe(permitted);
+    expect(await exported('--rule', rule, '--outcome', 'deny')).toBe(denied);
+    expect(await exported('--model', 'small')).toBe('');
   });
 });
 

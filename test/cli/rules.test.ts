@@ -64,6 +64,7 @@ describe('portcullis rules', () => {
         ruleValue: { providers: ['sandbox'] },
         mode: 'report',
         description: 'Trial',
+        reportOnly: { since: expect.any(String), wouldDeny: 0, wouldAllow: 0, lastSeenAt: null },
       },
       warnings: [],
       widens: { count: 0, cells: [] },

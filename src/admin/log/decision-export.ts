@@ -1,12 +1,9 @@
 import manifest from '../../../package.json' with { type: 'json' };
 import { permittedBy } from '../../policy/permitted-by.ts';
 import type { Database } from '../../store/db/database.ts';
-import { type DecidedCall, listDecided } from '../../store/ledger/call-log.ts';
-import { numbersFrom, timeOfNumber } from '../../store/ledger/call-number.ts';
+import { type CallFilter, type DecidedCall, searchDecided } from '../../store/ledger/call-log.ts';
+import { timeOfNumber } from '../../store/ledger/call-number.ts';
 import { DECISION_PATH, decisionEntry } from './log-view.ts';
-
-/** Decisions in one query. */
-const AT_ONCE = 500;
 
 export interface ExportedDecision {
   /** JSON in one line, without its end. */
@@ -15,31 +12,22 @@ export interface ExportedDecision {
   readonly time: number;
 }
 
-/**
- * The organization's decisions from a time to before another (epoch ms), oldest first, in the format of OPA's decision log. Its fields
- * that have no meaning here are left out; what it has no field for stands under `portcullis`.
- */
-export function* exportDecisions(
-  db: Database,
-  organizationId: string,
-  from: number,
-  to: number,
-): Generator<ExportedDecision> {
-  const end = numbersFrom(to);
-  for (let after = numbersFrom(from) - 1; ; ) {
-    const decided = listDecided(db, organizationId, after, end, AT_ONCE);
-    for (const each of decided) {
-      yield { line: JSON.stringify(opaEntry(organizationId, each)), time: timeOfNumber(each.call.number) };
-    }
-    const last = decided.at(-1);
-    if (last === undefined || decided.length < AT_ONCE) return;
-    after = last.call.number;
+/** Decisions that are wanted, oldest first. Reads many rows: not for the serving thread. */
+export function* exportDecisions(db: Database, filter: CallFilter): Generator<ExportedDecision> {
+  for (const decided of searchDecided(db, filter)) {
+    yield { line: decisionLine(decided), time: timeOfNumber(decided.call.number) };
   }
 }
 
+/**
+ * A decision in the format of OPA's decision log, without the end of the line. Its fields that have no meaning here are left out; what it
+ * has no field for stands under `portcullis`.
+ */
+export const decisionLine = (decided: DecidedCall): string => JSON.stringify(opaEntry(decided));
+
 const LABELS = { app: manifest.name, version: manifest.version };
 
-function opaEntry(organizationId: string, { call, decision }: DecidedCall): object {
+function opaEntry({ call, decision }: DecidedCall): object {
   const entry = decisionEntry(call);
   const { input, violations, shadow, bundleDigest, ruleRevision, dataDigest } = decision;
   return {
@@ -52,7 +40,7 @@ function opaEntry(organizationId: string, { call, decision }: DecidedCall): obje
     ...(entry.requestedBy === null ? {} : { requested_by: entry.requestedBy }),
     timestamp: entry.timestamp,
     portcullis: {
-      organization_id: organizationId,
+      organization_id: call.organizationId,
       project_id: entry.projectId,
       member_id: entry.memberId,
       key_id: entry.keyId,

@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { canonicalAddress } from '../../domain/client-ip.ts';
+import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/client-ip.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import { validateLogQuery } from '../../generated/validators.js';
@@ -36,15 +36,20 @@ export function readLogRequest(db: Database, actor: Actor, query: unknown): LogR
   const from = begin === undefined ? undefined : parseTime(begin, '/from');
   const to = end === undefined ? undefined : parseTimeEnd(end, '/to');
   if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
-  const clientAddress = address === undefined ? undefined : canonicalAddress(address);
-  if (clientAddress === null) throw invalidRequest('/address must be an IP address.', '/address');
   if (by.keyId !== undefined) {
     const owner = ownerOfKey(db, actor.organizationId, by.keyId);
     if (owner === undefined) throw notFound('There is no such key.');
     checkSeesKeyOf(actor, owner);
   }
   const member = readAskedMember(db, actor, memberId, 'calls');
-  const filter = { ...by, organizationId: actor.organizationId, memberId: member, clientAddress, from, to };
+  const filter = {
+    ...by,
+    organizationId: actor.organizationId,
+    memberId: member,
+    addresses: readAddresses(address),
+    from,
+    to,
+  };
   return { filter, page: { limit: Number(limit), cursor } };
 }
 
@@ -60,6 +65,16 @@ export function readRangeFilter(db: Database, actor: Actor, query: unknown, now:
   const { from = Math.max(0, to - DEFAULT_RANGE_MS) } = filter;
   if (from >= to) throw invalidRequest('/from must lie before /to.', '/from');
   return { ...filter, from, to };
+}
+
+function readAddresses(text: string | undefined): AddressRange | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseAddressOrRange(text);
+  } catch (error) {
+    if (!(error instanceof InvalidRangeError)) throw error;
+    throw invalidRequest(`/address: ${error.message}`, '/address');
+  }
 }
 
 /** Whose call may be shown. */

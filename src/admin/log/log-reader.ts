@@ -2,10 +2,12 @@ import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
 import { createDatabaseThread } from '../../store/threads/database-thread.ts';
 import type { LogRequest, SeenBy } from './log-query.ts';
+import type { EvidenceRequest } from './rule-evidence.ts';
 
 export type LogQuestion =
   | (LogRequest & { readonly what: 'calls' | 'decisions' })
-  | { readonly what: 'call' | 'decision'; readonly by: SeenBy; readonly id: string };
+  | { readonly what: 'call' | 'decision'; readonly by: SeenBy; readonly id: string }
+  | { readonly what: 'evidence'; readonly request: EvidenceRequest };
 
 export interface LogWorkerData {
   readonly databasePath: string;
@@ -13,8 +15,8 @@ export interface LogWorkerData {
 
 /** Reads calls and decisions outside the serving thread. */
 export interface LogReader {
-  /** JSON. @throws ApiError: of the question itself, 503 when too many wait, 504 when it takes too long */
-  read(question: LogQuestion): Promise<Uint8Array>;
+  /** JSON. @param organizationId of who asks. @throws ApiError: of the question itself, 503 when too many wait, 504 when it takes too long */
+  read(organizationId: string, question: LogQuestion): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
@@ -39,8 +41,7 @@ export function createLogReader({ databasePath, turns }: LogReaderOptions): LogR
       ),
   });
   return {
-    read: (question) =>
-      thread.ask('by' in question ? question.by.organizationId : question.filter.organizationId, question),
+    read: thread.ask,
     close: () => thread.close(),
   };
 }

@@ -23,7 +23,7 @@ function common(call: LoggedCall) {
   return { ...asked, reason, provider, model, statusCode, errorCode, cost: shown };
 }
 
-const callRecord = (call: LoggedCall): CallRecord => ({
+export const callRecord = (call: LoggedCall): CallRecord => ({
   id: call.id,
   decisionId: call.decisionId,
   createdAt: formatTime(call.createdAt),
@@ -53,6 +53,7 @@ export function decisionEntry(call: LoggedCall): DecisionEntry {
     ...common(call),
     requestedBy: call.clientAddress,
     outcome: call.outcome,
+    shadowOutcome: call.shadowPermitted === null ? null : call.shadowPermitted > 0 ? 'permit' : 'deny',
   };
 }
 

@@ -3,6 +3,7 @@ import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/threads/answer-questions.ts';
 import type { LogQuestion, LogWorkerData } from './log-reader.ts';
 import { getCall, getLoggedDecision, listCalls, listDecisions } from './log-view.ts';
+import { listEvidence } from './rule-evidence.ts';
 
 const { databasePath }: LogWorkerData = workerData;
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
@@ -17,6 +18,8 @@ function answer(question: LogQuestion): object {
       return { call: getCall(db, question.by, question.id) };
     case 'decision':
       return { decision: getLoggedDecision(db, question.by, question.id) };
+    case 'evidence':
+      return listEvidence(db, question.request);
   }
 }
 

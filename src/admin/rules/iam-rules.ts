@@ -8,7 +8,15 @@ import { type CanonicalRule, kindOf } from '../../domain/iam-rule.ts';
 import { newId } from '../../domain/id.ts';
 import { type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
 import { formatTime } from '../../domain/time.ts';
-import type { Deletion, IamRule, RuleAnswer, RuleChangeAnswer, RuleList, RuleType } from '../../generated/types.ts';
+import type {
+  Deletion,
+  IamRule,
+  RuleAnswer,
+  RuleChangeAnswer,
+  RuleList,
+  RuleReports,
+  RuleType,
+} from '../../generated/types.ts';
 import { validateRulePatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
 import { decodeCursor, type PageRequest, toPage } from '../../store/db/page.ts';
@@ -51,9 +59,8 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     const { canonical, ...rule } = content;
     const id = newId('rule');
     const record = store.insertRule(db, actor.organizationId, subject.id, { id, ...rule }, compileRules, write.now);
-    const made = view(record, subject);
-    recordChange(db, actor, 'rule', 'create', { before: null, after: made }, write.now);
-    return { rule: made, warnings: warningsOf(db, actor, canonical, write) };
+    recordChange(db, actor, 'rule', 'create', { before: null, after: written(record, subject) }, write.now);
+    return { rule: ruleView(record, subject), warnings: warningsOf(db, actor, canonical, write) };
   });
 }
 
@@ -63,14 +70,14 @@ export function listRules(db: Database, actor: Actor, owner: RuleOwner, page: Pa
   const subject = getRuleSubject(db, actor, owner);
   const rest = store.listRules(db, actor.organizationId, subject.id).filter(({ id }) => id > after);
   const { items, nextCursor } = toPage(rest, page.limit);
-  return { rules: items.map((record) => view(record, subject)), nextCursor };
+  return { rules: items.map((record) => ruleView(record, subject)), nextCursor };
 }
 
 /** One rule of the owner, with its warnings as they stand now; 404 when they have none of that id. */
 export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string, world: RuleWorld): RuleAnswer {
   const subject = getRuleSubject(db, actor, owner);
   const record = store.getRule(db, actor.organizationId, subject.id, id);
-  return { rule: view(record, subject), warnings: warningsOf(db, actor, storedRule(record), world) };
+  return { rule: ruleView(record, subject), warnings: warningsOf(db, actor, storedRule(record), world) };
 }
 
 /** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
@@ -109,9 +116,10 @@ export function changeRule(
     const widens = judgedWidening(judged, ruleRevision, patch.failOnNewAccess);
     const { canonical, ...rule } = content;
     const record = store.updateRule(db, organizationId, subject.id, id, rule, compileRules, write.now);
-    const [before, changed] = [view(present, subject), view(record, subject)];
-    recordChange(db, actor, 'rule', 'update', ruleChange(before, changed), write.now);
-    return { rule: changed, before, warnings: warningsOf(db, actor, canonical, write), widens };
+    const change = ruleChange(written(present, subject), written(record, subject));
+    recordChange(db, actor, 'rule', 'update', change, write.now);
+    const warnings = warningsOf(db, actor, canonical, write);
+    return { rule: ruleView(record, subject), before: ruleView(present, subject), warnings, widens };
   });
 }
 
@@ -139,7 +147,7 @@ export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: str
   return db.transaction(() => {
     const subject = getRuleSubject(db, actor, owner);
     checkRulesChangeable(actor, subject);
-    const before = view(store.getRule(db, actor.organizationId, subject.id, id), subject);
+    const before = written(store.getRule(db, actor.organizationId, subject.id, id), subject);
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
     recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
     return { id, deleted: true };
@@ -155,7 +163,24 @@ function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
 const warningsOf = (db: Database, { organizationId }: Actor, rule: CanonicalRule, world: RuleWorld): string[] =>
   ruleWarnings(rule, new KnownNames(world.catalog, readCustomNames(db, organizationId)), world.trustedProxies);
 
-function view(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
+/** A rule, with what it would have changed in mode `report`. */
+export const ruleView = (record: store.RuleRecord, subject: Pick<RuleSubject, 'name'>): IamRule => ({
+  ...written(record, subject),
+  reportOnly: reportsOf(record),
+});
+
+const reportsOf = ({ reportsSince, wouldDeny, wouldAllow, lastSeenAt }: store.RuleRecord): RuleReports | null =>
+  reportsSince === null
+    ? null
+    : {
+        since: formatTime(reportsSince),
+        wouldDeny,
+        wouldAllow,
+        lastSeenAt: lastSeenAt === null ? null : formatTime(lastSeenAt),
+      };
+
+/** A rule as someone wrote it. */
+function written(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
   const { ruleType, ruleValue } = readRule({ ruleType: record.ruleType, ruleValue: record.ruleValue });
   return {
     id: record.id,

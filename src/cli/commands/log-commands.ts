@@ -1,71 +1,35 @@
-import { once } from 'node:events';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exportDecisions } from '../../admin/log/decision-export.ts';
-import { type LogRequest, readLogRequest, seenBy } from '../../admin/log/log-query.ts';
+import { readLogRequest, seenBy } from '../../admin/log/log-query.ts';
 import { getCall, getLoggedDecision, listCalls, listDecisions } from '../../admin/log/log-view.ts';
-import { parseTime, parseTimeEnd } from '../../domain/time.ts';
 import { findNames } from '../../store/tenants/names.ts';
-import { showCall, showCalls, showDecision, showDecisions } from '../output/log-output.ts';
-import { groupId, keyId } from '../run/references.ts';
+import { callTail, decisionTail, showCall, showCalls, showDecision, showDecisions } from '../output/log-output.ts';
+import { type FilterOptions, isOurs, logRequestOf, type SearchOptions } from '../run/log-request.ts';
+import { runTail, type TailOptions } from '../run/run-tail.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
+import { type CommonOptions, common, ORGANIZATION } from '../terminal/common-options.ts';
+import { filterOptions, pageOptions } from '../terminal/log-options.ts';
+import { write } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
-import { beginOf, type TimeOptions, timeOptions } from '../terminal/time-options.ts';
+import { timeOptions } from '../terminal/time-options.ts';
 
-interface SearchOptions extends TimeOptions, CommonOptions {
-  readonly key?: string;
-  readonly member?: string;
-  readonly model?: string;
-  readonly provider?: string;
-  readonly outcome?: string;
-  readonly reason?: string;
-  readonly rule?: string;
-  readonly group?: string;
-  readonly address?: string;
-  readonly request?: string;
-  readonly limit?: string;
-  readonly cursor?: string;
+const searchOptions = (command: Command): Command => pageOptions(timeOptions(filterOptions(common(command))));
+
+const tailOptions = (command: Command): Command =>
+  filterOptions(common(command))
+    .addOption(
+      new Option('-n, --last <n>', 'how many of the past come first, 0 to 200').argParser(parseLast).default(10),
+    )
+    .addHelpText('after', TAIL_HELP);
+
+const TAIL_HELP = `
+Each is shown when its call is over. Ctrl-C ends. With --json, each is a line.`;
+
+function parseLast(text: string): number {
+  const last = /^(?:0|[1-9][0-9]{0,2})$/.test(text) ? Number(text) : 201;
+  if (last > 200) throw new InvalidArgumentError('It must be a whole number from 0 to 200.');
+  return last;
 }
-
-const isOurs = (request: string): boolean => /^req_[0-9a-f]{32}$/.test(request);
-
-function requestOf(workspace: Workspace, options: SearchOptions): LogRequest {
-  const { db, actor, now } = workspace;
-  const { key, member, model, provider, outcome, reason, rule, group, address, request, to, limit, cursor } = options;
-  const query = named({
-    keyId: key === undefined ? undefined : keyId(workspace, key),
-    memberId: member,
-    model,
-    provider,
-    outcome,
-    reason,
-    ruleId: rule,
-    // A group that is gone has its id alone.
-    groupId: group === undefined || /^grp_[0-9a-f]{32}$/.test(group) ? group : groupId(workspace, group),
-    address,
-    from: beginOf(options, now),
-    to,
-    limit,
-    cursor,
-  });
-  const asked = request === undefined ? {} : { [isOurs(request) ? 'requestId' : 'clientRequestId']: request };
-  return readLogRequest(db, actor, { ...query, ...asked });
-}
-
-const searchOptions = (command: Command): Command =>
-  timeOptions(common(command))
-    .option('--key <key>', 'id, masked token or description')
-    .option('--member <member>', "with one member's keys: membership id or e-mail")
-    .option('--model <model>', 'that was asked for, or that served')
-    .option('--provider <provider>', 'that served')
-    .addOption(new Option('--outcome <outcome>', 'of the policy').choices(['permit', 'deny']))
-    .option('--reason <type>', 'what denied, such as deny_models')
-    .option('--rule <id>', 'that was violated, or stands in a shadow decision')
-    .option('--group <group>', 'that the key or its owner was in: id, or name')
-    .option('--address <address>', "the caller's")
-    .option('--request <id>', "the request's id, or the caller's own")
-    .option('--limit <n>', 'how many at most, 1 to 200 (default: 50)')
-    .option('--cursor <cursor>', 'where the page before ended');
 
 const namesOf = ({ db, actor }: Workspace, ids: readonly string[]): ReadonlyMap<string, string> =>
   findNames(db, actor.organizationId, ids);
@@ -91,7 +55,7 @@ export function decisionCommands(program: Command, env: Environment): void {
     .description('List decisions, newest first.')
     .action((options: SearchOptions) =>
       inWorkspace(env, 'read', options.org, (workspace) => {
-        const list = listDecisions(workspace.db, requestOf(workspace, options));
+        const list = listDecisions(workspace.db, logRequestOf(workspace, options));
         const keys = list.decisions.map((entry) => entry.keyId);
         showDecisions(list, namesOf(workspace, keys), options);
       }),
@@ -109,10 +73,13 @@ export function decisionCommands(program: Command, env: Environment): void {
       }),
     );
 
-  timeOptions(decisions.command('export'))
-    .option('--org <organization>', 'the organization, where there are several')
+  tailOptions(decisions.command('tail'))
+    .description('Follow decisions as they are made, by a running server or the next one.')
+    .action((options: TailOptions) => runTail(env, options, decisionTail(options), true));
+
+  timeOptions(filterOptions(decisions.command('export').option('--org <organization>', ORGANIZATION)))
     .description("Write decisions as NDJSON, in the format of OPA's decision log. The oldest come first.")
-    .action(async (options: TimeOptions & CommonOptions) => {
+    .action(async (options: FilterOptions) => {
       await inWorkspace(env, 'read', options.org, (workspace) => writeDecisions(workspace, options));
     });
 }
@@ -120,18 +87,15 @@ export function decisionCommands(program: Command, env: Environment): void {
 /** Text that is written at once. */
 const CHUNK = 65_536;
 
-async function writeDecisions({ db, actor, now }: Workspace, options: TimeOptions): Promise<void> {
-  const begin = beginOf(options, now);
-  const from = begin === undefined ? 0 : parseTime(begin, '/from');
-  const to = options.to === undefined ? now : parseTimeEnd(options.to, '/to');
+async function writeDecisions(workspace: Workspace, options: FilterOptions): Promise<void> {
+  const { db, now } = workspace;
+  const { filter } = logRequestOf(workspace, options);
+  const to = filter.to ?? now;
   const bar = progressBar('Writing');
-  const write = async (text: string): Promise<void> => {
-    if (!process.stdout.write(text)) await once(process.stdout, 'drain');
-  };
   let text = '';
   let first: number | undefined;
   try {
-    for (const { line, time } of exportDecisions(db, actor.organizationId, from, to)) {
+    for (const { line, time } of exportDecisions(db, { ...filter, to })) {
       text += `${line}\n`;
       if (text.length < CHUNK) continue;
       await write(text);
@@ -153,11 +117,15 @@ export function callCommands(program: Command, env: Environment): void {
     .description('List calls, newest first.')
     .action((options: SearchOptions) =>
       inWorkspace(env, 'read', options.org, (workspace) => {
-        const list = listCalls(workspace.db, requestOf(workspace, options));
+        const list = listCalls(workspace.db, logRequestOf(workspace, options));
         const keys = list.calls.map((call) => call.keyId);
         showCalls(list, namesOf(workspace, keys), options);
       }),
     );
+
+  tailOptions(calls.command('tail'))
+    .description('Follow calls as they end, by a running server or the next one.')
+    .action((options: TailOptions) => runTail(env, options, callTail(options), false));
 
   common(calls.command('show <id>'))
     .description('Show one call, with its tokens, its cost and its attempts.')

@@ -10,6 +10,7 @@ import { type Environment, inWorkspace, type Workspace } from '../run/workspace.
 import { type CommonOptions, common } from '../terminal/common-options.ts';
 import { conditionOptions } from '../terminal/rule-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
+import { evidenceCommands } from './evidence-commands.ts';
 
 interface OwnerOptions extends CommonOptions {
   readonly key?: string;
@@ -154,6 +155,7 @@ export function ruleCommands(program: Command, env: Environment): void {
     });
 
   changeCommands(rules, env);
+  evidenceCommands(rules, env);
 }
 
 const UPDATE_EXAMPLES = `
@@ -173,7 +175,7 @@ function changeCommands(rules: Command, env: Environment): void {
     .option('--fail-on-new-access', 'refuse a change that permits what was not permitted')
     .addHelpText('after', UPDATE_EXAMPLES)
     .action(async (id: string, entries: string[], options: UpdateOptions) => {
-      const bodyFor = (present: RuleType): object => updateOf(present, entries, options);
+      const bodyFor = ({ ruleType }: IamRule): object => updateOf(ruleType, entries, options);
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
       const { runRuleUpdate } = await import('../run/run-rule-update.ts');
       showRuleChange(await runRuleUpdate(env, options.org, id, bodyFor), options);

@@ -1,5 +1,5 @@
 import { withName } from '../../domain/id.ts';
-import type { AccessRule, Explanation, LintReport, PolicyViolation } from '../../generated/types.ts';
+import type { AccessRule, Explanation, LintReport, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
@@ -34,12 +34,27 @@ export const violationTable = (rules: readonly NamedRule[], violations: readonly
     'Nothing is violated.',
   );
 
-const ruleText = (rules: readonly AccessRule[], id: string): string => {
+/** A rule as sentences name it. */
+type ToldRule = Pick<AccessRule, 'id' | 'scope' | 'description'> & { readonly ruleType: string };
+
+const ruleText = (rules: readonly ToldRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
   return rule === undefined
     ? id
     : plainText(withName(id, [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
 };
+
+/** What the decision would be with the rules in mode `report` in force. */
+export function showShadow(
+  { permitted, would_deny, would_allow }: PolicyShadow,
+  candidates: number,
+  rules: readonly ToldRule[],
+): void {
+  print(`With the report rules in force: ${permitted.length} of ${candidates} permitted${listed(permitted)}.`);
+  for (const [verb, ids] of [['deny', would_deny] as const, ['allow', would_allow] as const]) {
+    if (ids.length > 0) print(`Would ${verb}: ${ids.map((id) => ruleText(rules, id)).join(', ')}.`);
+  }
+}
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {
   permit: 'permit',
@@ -72,6 +87,10 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
   print('');
   showFlips(explanation);
   showAlternative(explanation);
+  const { shadow } = explanation;
+  if (shadow === undefined) return;
+  print('');
+  showShadow(shadow, candidates.length, rules);
 }
 
 const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);

@@ -1,8 +1,10 @@
-import type { CallList, CallRecord, DecisionList, LoggedDecision } from '../../generated/types.ts';
+import { callRecord, decisionEntry } from '../../admin/log/log-view.ts';
+import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import type { LoggedCall } from '../../store/ledger/call-log.ts';
+import { type Cell, growingTable, print, printJson, printTable } from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';
-import { violationTable } from './explain-output.ts';
+import { showShadow, violationTable } from './explain-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -25,25 +27,52 @@ function printMore(nextCursor: string | null): void {
   if (nextCursor !== null) print(`\nThere are more: --cursor ${nextCursor}`);
 }
 
+const DECISION_TITLES = ['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM'];
+
+const decisionRow = (entry: DecisionEntry, names: Names): Cell[] => [
+  { text: entry.timestamp },
+  { text: entry.id },
+  outcomeCell(entry.outcome),
+  { text: entry.reason ?? '-' },
+  { text: nameIn(names, entry.keyId) },
+  { text: entry.requestedModel },
+  { text: servedText(entry) },
+  { text: entry.requestedBy ?? '-' },
+];
+
 /** @param names of keys, by their ids */
 export function showDecisions(list: DecisionList, names: Names, { json }: Format): void {
   if (json) {
     printJson(list);
     return;
   }
-  const rows = list.decisions.map((entry): Cell[] => [
-    { text: entry.timestamp },
-    { text: entry.id },
-    outcomeCell(entry.outcome),
-    { text: entry.reason ?? '-' },
-    { text: nameIn(names, entry.keyId) },
-    { text: entry.requestedModel },
-    { text: servedText(entry) },
-    { text: entry.requestedBy ?? '-' },
-  ]);
-  printTable(['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM'], rows, 'No decisions.');
+  const rows = list.decisions.map((entry) => decisionRow(entry, names));
+  printTable(DECISION_TITLES, rows, 'No decisions.');
   printMore(list.nextCursor);
 }
+
+/** With what would have become of them with the report rules in force. @param names of keys, by their ids */
+export function showDecisionsWithShadow(list: DecisionList, names: Names): void {
+  const withShadow = <T>(cells: readonly T[], shadow: T): T[] => [...cells.slice(0, 3), shadow, ...cells.slice(3)];
+  const rows = list.decisions.map((entry) => withShadow(decisionRow(entry, names), outcomeCell(entry.shadowOutcome)));
+  printTable(withShadow(DECISION_TITLES, 'WOULD BE'), rows, 'No decisions.');
+  printMore(list.nextCursor);
+}
+
+const CALL_TITLES = ['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY', 'TOKENS IN', 'TOKENS OUT', 'USD'];
+
+const callRow = (call: CallRecord, names: Names): Cell[] => [
+  { text: call.createdAt },
+  { text: call.id },
+  { text: call.state, ...(call.state === 'denied' ? { colour: 'red' } : {}) },
+  { text: String(call.statusCode ?? '-') },
+  { text: nameIn(names, call.keyId) },
+  { text: call.requestedModel },
+  { text: servedText(call) },
+  { text: String(call.promptTokens) },
+  { text: String(call.completionTokens) },
+  { text: costText(call.cost) },
+];
 
 /** @param names of keys, by their ids */
 export function showCalls(list: CallList, names: Names, { json }: Format): void {
@@ -51,22 +80,30 @@ export function showCalls(list: CallList, names: Names, { json }: Format): void 
     printJson(list);
     return;
   }
-  const rows = list.calls.map((call): Cell[] => [
-    { text: call.createdAt },
-    { text: call.id },
-    { text: call.state, ...(call.state === 'denied' ? { colour: 'red' } : {}) },
-    { text: String(call.statusCode ?? '-') },
-    { text: nameIn(names, call.keyId) },
-    { text: call.requestedModel },
-    { text: servedText(call) },
-    { text: String(call.promptTokens) },
-    { text: String(call.completionTokens) },
-    { text: costText(call.cost) },
-  ]);
-  const titles = ['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY', 'TOKENS IN', 'TOKENS OUT', 'USD'];
-  printTable(titles, rows, 'No calls.');
+  const rows = list.calls.map((call) => callRow(call, names));
+  printTable(CALL_TITLES, rows, 'No calls.');
   printMore(list.nextCursor);
 }
+
+/** What shows calls one after the other, in their order. @param names of keys, by their ids */
+export type ShowNext = (calls: readonly LoggedCall[], names: Names) => void;
+
+function tailOf<Shown>(
+  titles: readonly string[],
+  shown: (call: LoggedCall) => Shown,
+  row: (shown: Shown, names: Names) => Cell[],
+  { json }: Format,
+): ShowNext {
+  const table = growingTable(titles);
+  return (calls, names) => {
+    if (json) for (const call of calls) print(JSON.stringify(shown(call)));
+    else table(calls.map((call) => row(shown(call), names)));
+  };
+}
+
+export const decisionTail = (format: Format): ShowNext => tailOf(DECISION_TITLES, decisionEntry, decisionRow, format);
+
+export const callTail = (format: Format): ShowNext => tailOf(CALL_TITLES, callRecord, callRow, format);
 
 const idWith = (names: Names, id: string): string => (names.has(id) ? `${names.get(id)} (${id})` : id);
 
@@ -124,9 +161,7 @@ export function showDecision(decision: LoggedDecision, names: Names, { json }: F
   );
   if (shadow !== null) {
     print('');
-    print(`With the report rules in force: ${shadow.permitted.length} of ${input.candidates.length} permitted.`);
-    if (shadow.would_deny.length > 0) print(`Would deny: ${shadow.would_deny.join(', ')}.`);
-    if (shadow.would_allow.length > 0) print(`Would allow: ${shadow.would_allow.join(', ')}.`);
+    showShadow(shadow, input.candidates.length, rules);
   }
 }
 

@@ -4,11 +4,14 @@ import type {
   IamRule,
   RuleAnswer,
   RuleChangeAnswer,
+  RuleEvidence,
   RuleValue,
   RuleWidening,
 } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
 import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
+import { showDecisionsWithShadow } from './log-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -36,9 +39,51 @@ const row = (rule: IamRule): Cell[] => [
   { text: rule.description ?? '-' },
 ];
 
+/** What a rule in mode `report` would have changed. */
+const REPORT_TITLES = ['WOULD DENY', 'WOULD ALLOW', 'LAST SEEN'];
+
+const reportCells = ({ reportOnly }: IamRule): Cell[] => [
+  { text: reportOnly ? String(reportOnly.wouldDeny) : '-' },
+  { text: reportOnly ? String(reportOnly.wouldAllow) : '-' },
+  { text: reportOnly?.lastSeenAt ?? '-' },
+];
+
 export function showRules(rules: readonly IamRule[], { json }: Format): void {
-  if (json) printJson({ rules, nextCursor: null });
-  else printTable(TITLES, rules.map(row), 'There are no rules.');
+  if (json) {
+    printJson({ rules, nextCursor: null });
+    return;
+  }
+  const reporting = rules.some(({ reportOnly }) => reportOnly);
+  const titles = reporting ? [...TITLES, ...REPORT_TITLES] : TITLES;
+  const rows = rules.map((rule) => (reporting ? [...row(rule), ...reportCells(rule)] : row(rule)));
+  printTable(titles, rows, 'There are no rules.');
+}
+
+/** The rule, since when it reports, and what it would have changed. @param names of keys, by their ids */
+export function showEvidence(evidence: RuleEvidence, names: ReadonlyMap<string, string>, { json }: Format): void {
+  if (json) {
+    printJson(evidence);
+    return;
+  }
+  const { rule, otherReportRules, decisions, nextCursor } = evidence;
+  printTable(TITLES, [row(rule)], '');
+  print('');
+  if (!rule.reportOnly) {
+    print(`It does not report: it is ${rule.status === 'inactive' ? 'inactive' : 'enforced'}.`);
+    return;
+  }
+  const { since, wouldDeny, wouldAllow, lastSeenAt } = rule.reportOnly;
+  const last = lastSeenAt === null ? '' : `; the last was made at ${lastSeenAt}`;
+  print(
+    `It reports since ${since}. In ${counted(wouldDeny, 'decision')} it would have denied a candidate, in ${wouldAllow} permitted one${last}.`,
+  );
+  if (otherReportRules > 0 && rule.ruleType.startsWith('allow_')) {
+    print(
+      `${counted(otherReportRules, 'other rule')} of the organization report as well, and are judged together with it: alone it may change more or fewer calls.`,
+    );
+  }
+  print('');
+  showDecisionsWithShadow({ decisions, nextCursor }, names);
 }
 
 /** A rule that was written, with what may not be as it was meant. */

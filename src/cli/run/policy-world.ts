@@ -17,12 +17,10 @@ import { createJudges, type Judges, type OnProgress } from '../../workbench/worl
 import { readWorld, type World, worldOf } from '../../workbench/world/world.ts';
 import { readWorldDocument } from '../../workbench/world/world-document.ts';
 import { progressBar } from '../terminal/progress.ts';
-import { checked, type Environment, installationOf } from './workspace.ts';
+import { BUSY_TIMEOUT_MS, checked, type Environment, installationOf } from './workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
 const EXPORTED = 'world.json';
-/** A statement waits this long for a server's transaction to end. */
-const BUSY_TIMEOUT_MS = 5000;
 /** Threads that judge, in addition to the one that composes. */
 const THREADS = Math.min(2, availableParallelism());
 

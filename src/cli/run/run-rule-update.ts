@@ -1,26 +1,26 @@
 import { changeRule, getRule, readRulePlan } from '../../admin/rules/iam-rules.ts';
 import { changeJudged } from '../../admin/rules/judged-change.ts';
 import { getRuleOwner } from '../../admin/rules/rule-owner.ts';
-import type { RuleChangeAnswer, RuleType } from '../../generated/types.ts';
+import type { IamRule, RuleChangeAnswer } from '../../generated/types.ts';
 import { judgeWidening } from './judge-widening.ts';
 import { ruleWriteOf } from './rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 /**
  * Changes a rule as the server does, but judges in this process what that newly permits.
- * @param bodyFor makes a `RulePatch` for a rule of a type
+ * @param bodyFor makes a `RulePatch` for the rule as it is
  */
 export function runRuleUpdate(
   env: Environment,
   org: string | undefined,
   id: string,
-  bodyFor: (present: RuleType) => object,
+  bodyFor: (present: IamRule) => object,
 ): Promise<RuleChangeAnswer> {
   const steps = (workspace: Workspace) => {
     const { db, actor } = workspace;
     const owner = getRuleOwner(db, actor, id);
     const write = ruleWriteOf(workspace);
-    return { db, actor, owner, write, body: bodyFor(getRule(db, actor, owner, id, write).rule.ruleType) };
+    return { db, actor, owner, write, body: bodyFor(getRule(db, actor, owner, id, write).rule) };
   };
   return changeJudged({
     plan: () =>

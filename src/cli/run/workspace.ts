@@ -32,7 +32,7 @@ export interface Workspace {
 }
 
 /** The command line waits this long for a server's transaction to end. */
-const BUSY_TIMEOUT_MS = 5000;
+export const BUSY_TIMEOUT_MS = 5000;
 
 /**
  * Runs `work` on the database of `DATA_DIR`, also while a server is running; a write is one transaction.

@@ -5,11 +5,11 @@ export interface CommonOptions {
   readonly json?: true;
 }
 
+export const ORGANIZATION = 'the organization, where there are several';
+
 /** The options of every command that works on one organization. */
 export const common = (command: Command): Command =>
-  command
-    .option('--org <organization>', 'the organization, where there are several')
-    .option('--json', 'print JSON, as the master API answers it');
+  command.option('--org <organization>', ORGANIZATION).option('--json', 'print JSON, as the master API answers it');
 
 /** A field that a command line sets to null by the word `none`. (Commander turns the null of a parser into an empty text.) */
 export const orNone = <T>(value: T | 'none'): T | null => (value === 'none' ? null : value);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type InspectColor, styleText } from 'node:util';
 import { plainText } from '../../lib/plain-text.ts';
 
@@ -23,19 +24,29 @@ export const paint = (colour: InspectColor | undefined, text: string): string =>
 
 /** Prints rows in aligned columns under their titles, or the sentence for no rows. */
 export function printTable(titles: readonly string[], rows: readonly (readonly Cell[])[], empty: string): void {
-  if (rows.length === 0) {
-    print(empty);
-    return;
-  }
-  const table = [titles.map((text): Cell => ({ text, colour: 'dim' })), ...rows].map((cells) =>
-    cells.map((cell) => ({ ...cell, text: plainText(cell.text) })),
-  );
-  const widths = titles.map((_, column) => Math.max(...table.map((cells) => cells[column]?.text.length ?? 0)));
-  for (const cells of table) {
-    const padded = cells.map(({ text, colour }, column) => {
-      const last = column === cells.length - 1;
-      return paint(colour, last ? text : text.padEnd(widths[column] ?? 0));
-    });
-    print(padded.join('  '));
-  }
+  if (rows.length === 0) print(empty);
+  else growingTable(titles)(rows);
+}
+
+/** A table whose rows come one after the other: the titles come with the first, and a column grows with what it must hold. */
+export function growingTable(titles: readonly string[]): (rows: readonly (readonly Cell[])[]) => void {
+  let waiting = [titles.map((text): Cell => ({ text, colour: 'dim' }))];
+  let widths = titles.map(() => 0);
+  return (rows) => {
+    const table = [...waiting, ...rows].map((cells) => cells.map((cell) => ({ ...cell, text: plainText(cell.text) })));
+    waiting = [];
+    widths = widths.map((width, column) => Math.max(width, ...table.map((cells) => cells[column]?.text.length ?? 0)));
+    for (const cells of table) {
+      const padded = cells.map(({ text, colour }, column) => {
+        const last = column === cells.length - 1;
+        return paint(colour, last ? text : text.padEnd(widths[column] ?? 0));
+      });
+      print(padded.join('  '));
+    }
+  };
+}
+
+/** Text on standard output, once the reader has taken what was written before. */
+export async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }

@@ -119,8 +119,8 @@ const RULES = {
   patch: 'RulePatch',
   changed: 'RuleChangeAnswer',
 };
-const rules = <const Base extends string>(path: string, idBase: Base, of: string) =>
-  operationsOf({
+const rules = <const Base extends string>(path: string, idBase: Base, of: string) => [
+  ...operationsOf({
     tag: 'IAM rules',
     name: 'Rule',
     idBase,
@@ -129,7 +129,22 @@ const rules = <const Base extends string>(path: string, idBase: Base, of: string
     can: ALL,
     notes: { get: 'With its warnings as they stand now.' },
     schemas: RULES,
-  }).map((operation) => ({ ...operation, summary: `${operation.summary} of ${of}` }));
+  }).map((operation) => ({ ...operation, summary: `${operation.summary} of ${of}` })),
+  evidence(`${path}/{ruleId}/evidence`, `get${idBase}Evidence`, of),
+];
+
+const evidence = <const Id extends string>(path: string, id: Id, of: string): Operation<Id> => ({
+  method: 'get',
+  path,
+  id,
+  tag: 'IAM rules',
+  summary: `What a rule of ${of} would have changed in mode \`report\``,
+  description: 'Decisions that name it in their shadow. Made outside the serving thread.',
+  key: 'master',
+  query: PAGE,
+  answer: json('RuleEvidence', 'A page of decisions, newest first, with the rule.'),
+  errors: [400, ...ANALYSIS],
+});
 
 const resources = [
   ...operationsOf({

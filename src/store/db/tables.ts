@@ -39,6 +39,7 @@ export interface Tables {
   calls: CallsView;
   decisions: DecisionsView;
   call_index: CallIndexTable;
+  report_mark: ReportMarkTable;
   kept_usage: KeptUsageTable;
   compiled_parts: TextPartsTable;
   rule_parts: TextPartsTable;
@@ -270,6 +271,15 @@ export interface RulesTable {
   description: Generated<string | null>;
   createdAt: number;
   updatedAt: number;
+  /** Since when it reports as it is, in epoch ms; null: it does not. */
+  reportsSince: Generated<number | null>;
+  /** The organization's rule revision from which on decisions saw it so. */
+  reportRevision: Generated<number | null>;
+  /** Decisions since then that name it in their shadow, of those that are counted already (report-counts.ts). */
+  wouldDeny: Generated<number>;
+  wouldAllow: Generated<number>;
+  /** When the last of them was made, in epoch ms. */
+  lastSeenAt: Generated<number | null>;
 }
 
 export interface CustomProvidersTable {
@@ -491,6 +501,11 @@ interface CallIndexTable {
   name: string;
   /** A typed array, little-endian, with an element for each row. */
   cells: Buffer;
+}
+
+/** One row: the number of the last call of whose decision the reports of rules are counted (report-counts.ts). */
+interface ReportMarkTable {
+  counted: number;
 }
 
 /** A view: their decisions. */

@@ -1,11 +1,14 @@
 import { sql } from 'kysely';
+import { type AddressRange, contains, parseAddress } from '../../domain/client-ip.ts';
 import { notFound } from '../../domain/errors.ts';
-import { bytesOfId, idOfBytes } from '../../domain/id.ts';
+import { idOfBytes } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, unknownCursor } from '../db/page.ts';
 import { build } from '../db/sql.ts';
-import { findNumbers, reasonCode } from './call-index.ts';
-import { earliestNumber, numbersFrom } from './call-number.ts';
+import { reasonCode } from './call-index.ts';
+import { numbersFrom } from './call-number.ts';
+import { findNumber } from './call-place.ts';
+import { findNumbers, type Wanted } from './call-search.ts';
 import type { StoredDecision } from './decisions.ts';
 import { CALL_STATES } from './ledger-statements.ts';
 
@@ -30,8 +33,10 @@ export interface CallFilter {
   readonly ruleId?: string | undefined;
   /** That the key or its owner was in, as the decision saw it. */
   readonly groupId?: string | undefined;
-  /** Canonical. */
-  readonly clientAddress?: string | undefined;
+  /** In which the caller's address lies. */
+  readonly addresses?: AddressRange | undefined;
+  /** That would have changed the decision, in mode `report`, as the rule has been since a revision of the organization's rules. */
+  readonly reportedBy?: { readonly ruleId: string; readonly revision: number } | undefined;
   /** Epoch ms, inclusive. */
   readonly from?: number | undefined;
   /** Epoch ms, exclusive. */
@@ -51,14 +56,15 @@ function stateOf(state: number): CallState {
   return name;
 }
 
-/** Calls of the organization with their decisions, by their numbers. */
-const ofOrganization = (organizationId: string) =>
+/** Calls of all organizations with their decisions. */
+const ofAll = () =>
   build
     .selectFrom('ledger')
     .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
     .leftJoin('call_verdicts', 'call_verdicts.id', 'ledger.verdict')
-    .leftJoin('call_targets', 'call_targets.id', 'ledger.target')
-    .where('call_origins.organizationId', '=', organizationId);
+    .leftJoin('call_targets', 'call_targets.id', 'ledger.target');
+
+const ofOrganization = (organizationId: string) => ofAll().where('call_origins.organizationId', '=', organizationId);
 
 const LEDGER = [
   'ledger.number',
@@ -83,6 +89,7 @@ const LEDGER = [
   'ledger.errorCode',
 ] as const;
 const ORIGIN = [
+  'call_origins.organizationId',
   'call_origins.projectId',
   'call_origins.keyId',
   'call_origins.memberId',
@@ -92,18 +99,18 @@ const ORIGIN = [
   'call_origins.stream',
 ] as const;
 
-const logged = (calls: ReturnType<typeof ofOrganization>) =>
+type Calls = ReturnType<typeof ofAll>;
+
+const logged = (calls: Calls) =>
   calls
     .select(LEDGER)
     .select(ORIGIN)
     .select(['call_verdicts.outcome', 'call_verdicts.reasonJson', 'call_verdicts.clientAddress'])
+    .select(sql<number | null>`json_array_length(call_verdicts.shadowJson, '$.permitted')`.as('shadowPermitted'))
     .select(['call_targets.providerId', 'call_targets.modelId', 'call_targets.providerKeyId'])
     .select('call_targets.attemptsJson');
 
-const loggedAt = (calls: ReturnType<typeof ofOrganization>, numbers: readonly number[]) =>
-  logged(calls).where('ledger.number', 'in', numbers).orderBy('ledger.number', 'desc');
-
-type Row = ReturnType<ReturnType<typeof loggedAt>['execute']> extends Promise<(infer R)[]> ? R : never;
+type Row = ReturnType<ReturnType<typeof logged>['execute']> extends Promise<(infer R)[]> ? R : never;
 
 /** A call with its decision, as they stand in the ledger. Amounts in pico-dollars, times in epoch ms. */
 export interface LoggedCall
@@ -114,6 +121,8 @@ export interface LoggedCall
   readonly state: CallState;
   /** `deny_models`; null: it was permitted. */
   readonly reason: string | null;
+  /** How many candidates would be permitted with the report rules in force; null: there were none. */
+  readonly shadowPermitted: number | null;
   readonly costDetails: Record<string, unknown> | null;
   readonly attempts: Record<string, unknown>[] | null;
 }
@@ -138,78 +147,105 @@ export const decidedAt = (organizationId: string, numbers: readonly number[]) =>
     .select(['ledger.number', 'ledger.id', 'ledger.decisionId'])
     .where('ledger.number', 'in', numbers);
 
-/** The calls that are wanted, but for those of another reason or request, which their rows alone do not tell. */
-export function wantedCalls(filter: CallFilter): ReturnType<typeof ofOrganization> {
-  const { keyId, memberId, groupId, clientRequestId, model, provider, outcome, ruleId, clientAddress, isDecided } =
-    filter;
-  let query = ofOrganization(filter.organizationId);
-  if (keyId !== undefined) query = query.where('call_origins.keyId', '=', keyId);
-  if (memberId !== undefined) query = query.where('call_origins.memberId', '=', memberId);
-  if (clientRequestId !== undefined) query = query.where('ledger.clientRequestId', '=', clientRequestId);
-  if (provider !== undefined) query = query.where('call_targets.providerId', '=', provider);
-  if (outcome !== undefined) query = query.where('call_verdicts.outcome', '=', outcome);
-  if (clientAddress !== undefined) query = query.where('call_verdicts.clientAddress', '=', clientAddress);
-  if (isDecided === true) query = query.where('ledger.verdict', 'is not', null);
+/** The calls that are wanted, but for those of another reason, request or address, which their rows alone do not tell. */
+export function wantedCalls(filter: CallFilter): Calls {
+  const { keyId, memberId, groupId, clientRequestId, model, provider, outcome, ruleId, reportedBy, isDecided } = filter;
+  let calls = ofOrganization(filter.organizationId);
+  if (keyId !== undefined) calls = calls.where('call_origins.keyId', '=', keyId);
+  if (memberId !== undefined) calls = calls.where('call_origins.memberId', '=', memberId);
+  if (clientRequestId !== undefined) calls = calls.where('ledger.clientRequestId', '=', clientRequestId);
+  if (provider !== undefined) calls = calls.where('call_targets.providerId', '=', provider);
+  if (outcome !== undefined) calls = calls.where('call_verdicts.outcome', '=', outcome);
+  if (isDecided === true) calls = calls.where('ledger.verdict', 'is not', null);
   if (model !== undefined) {
-    query = query.where(({ eb, or }) =>
+    calls = calls.where(({ eb, or }) =>
       or([eb('call_origins.requestedModel', '=', model), eb('call_targets.modelId', '=', model)]),
     );
   }
   if (ruleId !== undefined) {
-    query = query.where(
+    calls = calls.where(
       sql<boolean>`(instr(violationsJson, ${`"${ruleId}"`}) > 0 OR instr(shadowJson, ${`"${ruleId}"`}) > 0)`,
     );
   }
-  if (groupId !== undefined) query = query.where(sql<boolean>`instr(inputJson, ${`"${groupId}"`}) > 0`);
-  return query;
+  if (groupId !== undefined) calls = calls.where(sql<boolean>`instr(inputJson, ${`"${groupId}"`}) > 0`);
+  if (reportedBy !== undefined) {
+    calls = calls
+      .where('call_verdicts.ruleRevision', '>=', reportedBy.revision)
+      .where(sql<boolean>`instr(shadowJson, ${`"${reportedBy.ruleId}"`}) > 0`);
+  }
+  return calls;
 }
 
-/** The rows of these numbers that are what is wanted: a code of the index does not tell. */
-const readWanted = (db: Database, numbers: readonly number[], filter: CallFilter): LoggedCall[] =>
+/** The rest of what is wanted. */
+const isWanted =
+  (filter: CallFilter) =>
+  ({ reason, requestId, clientAddress }: LoggedCall): boolean =>
+    (filter.reason === undefined || reason === filter.reason) &&
+    (filter.requestId === undefined || requestId === filter.requestId) &&
+    (filter.addresses === undefined || liesIn(filter.addresses, clientAddress));
+
+function liesIn(range: AddressRange, text: string | null): boolean {
+  const address = text === null ? null : parseAddress(text);
+  return address !== null && contains(range, address);
+}
+
+/** Those of the calls of these numbers that are wanted. Not for the serving thread. */
+export const readWanted = (
+  db: Database,
+  numbers: readonly number[],
+  filter: CallFilter,
+  order: 'asc' | 'desc',
+): LoggedCall[] =>
   db
-    .all(loggedAt(wantedCalls(filter), numbers))
+    .all(logged(wantedCalls(filter)).where('ledger.number', 'in', numbers).orderBy('ledger.number', order))
     .map(toLogged)
-    .filter(
-      ({ reason, requestId }) =>
-        (filter.reason === undefined || reason === filter.reason) &&
-        (filter.requestId === undefined || requestId === filter.requestId),
-    );
+    .filter(isWanted(filter));
+
+/** The same of the index of calls. */
+const toWanted = ({ organizationId: organization, isDecided, addresses, reportedBy, ...by }: CallFilter): Wanted => ({
+  organization,
+  ...named({
+    key: by.keyId,
+    member: by.memberId,
+    request: by.requestId,
+    clientRequest: by.clientRequestId,
+    model: by.model,
+    provider: by.provider,
+    outcome: by.outcome,
+    reason: by.reason,
+    rule: by.ruleId ?? reportedBy?.ruleId,
+    group: by.groupId,
+  }),
+  ...(addresses === undefined ? {} : { addresses }),
+  ...(isDecided === true ? { isDecided } : {}),
+});
+
+/** Without those that are undefined. */
+const named = (values: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+
+/** From one number on and before another. */
+function numbersOf({ from = 0, to }: CallFilter): { readonly from: number; readonly before: number } {
+  return { from: numbersFrom(from), before: to === undefined ? Number.MAX_SAFE_INTEGER : numbersFrom(to) };
+}
 
 /** Candidates that are read at once, at least. */
 const AT_ONCE = 64;
 
 /**
- * Calls that are wanted, newest first, through the index of `call-index.ts`. A call's time is that in its id. The cursor is the number
+ * Calls that are wanted, newest first, through the index (call-search.ts). A call's time is that in its id. The cursor is the number
  * of the last call of the page before. Not for the serving thread.
  */
 export function searchCalls(db: Database, filter: CallFilter, { limit, cursor }: PageRequest): Page<LoggedCall> {
-  const { organizationId: organization, from = 0, to, ...by } = filter;
-  const end = to === undefined ? Number.MAX_SAFE_INTEGER : numbersFrom(to);
+  const { from, before: end } = numbersOf(filter);
   const before = cursor === undefined ? end : Math.min(end, decodeNumber(cursor));
-  const wanted = {
-    organization,
-    ...named({
-      key: by.keyId,
-      member: by.memberId,
-      request: by.requestId,
-      clientRequest: by.clientRequestId,
-      model: by.model,
-      provider: by.provider,
-      outcome: by.outcome,
-      reason: by.reason,
-      rule: by.ruleId,
-      group: by.groupId,
-      address: by.clientAddress,
-    }),
-    ...(by.isDecided === true ? { isDecided: true } : {}),
-  };
   const found: LoggedCall[] = [];
   let candidates: number[] = [];
   const read = (): void => {
-    if (candidates.length > 0) found.push(...readWanted(db, candidates, filter));
+    if (candidates.length > 0) found.push(...readWanted(db, candidates, filter, 'desc'));
     candidates = [];
   };
-  for (const number of findNumbers(db, wanted, numbersFrom(from), before)) {
+  for (const number of findNumbers(db, toWanted(filter), { from, before, order: 'desc' })) {
     candidates.push(number);
     if (candidates.length < Math.max(AT_ONCE, limit + 1 - found.length)) continue;
     read();
@@ -221,10 +257,6 @@ export function searchCalls(db: Database, filter: CallFilter, { limit, cursor }:
   return { items, nextCursor: found.length > limit && last !== undefined ? encodeNumber(last.number) : null };
 }
 
-/** Without those that are undefined. */
-const named = (values: Readonly<Record<string, string | undefined>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
-
 const encodeNumber = (number: number): string => Buffer.from(String(number)).toString('base64url');
 
 function decodeNumber(cursor: string): number {
@@ -233,18 +265,11 @@ function decodeNumber(cursor: string): number {
   return Number(text);
 }
 
-/**
- * One call of the organization, or a 404. Its row, or no row of another organization, is among those from its time on, and most often
- * the first: what is not there takes longest. Not for the serving thread. @param id of the call or of its decision
- */
+/** One call of the organization, or a 404. Not for the serving thread. @param id of the call or of its decision */
 export function getLoggedCall(db: Database, organizationId: string, id: string): LoggedCall {
-  const bytes = bytesOfId(id);
-  const rows = ofOrganization(organizationId).select('ledger.number').where('ledger.number', '>=', earliestNumber(id));
-  const ofId = id.startsWith('dec_')
-    ? rows.where(({ fn }) => sql<boolean>`${fn.coalesce('ledger.decisionId', 'ledger.id')} = ${bytes}`)
-    : rows.where('ledger.id', '=', bytes);
-  const place = db.get(ofId.limit(1));
-  const row = place === undefined ? undefined : db.get(loggedAt(ofOrganization(organizationId), [place.number]));
+  const number = findNumber(db, organizationId, id);
+  const [row] =
+    number === undefined ? [] : db.all(logged(ofOrganization(organizationId).where('ledger.number', '=', number)));
   if (row === undefined) throw notFound('There is no such call.');
   return toLogged(row);
 }
@@ -258,24 +283,15 @@ export interface DecidedCall {
   >;
 }
 
-/** Decided calls of the organization, oldest first, from one number to before another, both exclusive. Reads many rows. */
-export const listDecided = (
-  db: Database,
-  organizationId: string,
-  after: number,
-  before: number,
-  limit: number,
-): DecidedCall[] =>
+/** With their decisions, in the order of their numbers; calls without one are left out. */
+const readDecided = (db: Database, calls: Calls): DecidedCall[] =>
   db
     .all(
-      logged(ofOrganization(organizationId))
+      logged(calls)
         .innerJoin('data_documents', 'data_documents.id', 'call_verdicts.document')
         .select(['call_verdicts.violationsJson', 'call_verdicts.shadowJson', 'call_verdicts.inputJson'])
         .select(['call_verdicts.bundleDigest', 'call_verdicts.ruleRevision', 'data_documents.digest'])
-        .where('ledger.number', '>', after)
-        .where('ledger.number', '<', before)
-        .orderBy('ledger.number')
-        .limit(limit),
+        .orderBy('ledger.number'),
     )
     .map(({ violationsJson, shadowJson, inputJson, bundleDigest, ruleRevision, digest, ...row }) => ({
       call: toLogged(row),
@@ -288,3 +304,30 @@ export const listDecided = (
         dataDigest: digest,
       },
     }));
+
+/** Decided calls of all organizations, by their numbers. Not for the serving thread. */
+export const readAllDecided = (db: Database, numbers: readonly number[]): DecidedCall[] =>
+  readDecided(
+    db,
+    ofAll().where(sql<boolean>`ledger.number IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`),
+  );
+
+/** Decided calls in one query. */
+const DECIDED_AT_ONCE = 500;
+
+/** Decided calls that are wanted, oldest first. Reads many rows: not for the serving thread. */
+export function* searchDecided(db: Database, filter: CallFilter): Generator<DecidedCall> {
+  let candidates: number[] = [];
+  const read = (): DecidedCall[] => {
+    const calls = wantedCalls(filter).where('ledger.number', 'in', candidates);
+    const found = candidates.length === 0 ? [] : readDecided(db, calls);
+    candidates = [];
+    return found.filter(({ call }) => isWanted(filter)(call));
+  };
+  const wanted = toWanted({ ...filter, isDecided: true });
+  for (const number of findNumbers(db, wanted, { ...numbersOf(filter), order: 'asc' })) {
+    candidates.push(number);
+    if (candidates.length === DECIDED_AT_ONCE) yield* read();
+  }
+  yield* read();
+}

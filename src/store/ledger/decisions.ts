@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { DecisionsView } from '../db/tables.ts';
 import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
-import { earliestNumber } from './call-number.ts';
+import { findNumber } from './call-place.ts';
 
 /** A decision as it is recorded with its call. `*Json` are JSON texts, written as they are. */
 export interface DecisionRecord {
@@ -59,18 +59,19 @@ const toDecision = ({
   input: JSON.parse(inputJson),
 });
 
-/** The decision of an id: its row, or no row of another organization, is among those from its time on, and most often the first. */
-const ofId = (organizationId: string, id: string) =>
-  build
+/** The decision of this id, among the rows of the organization. */
+function ofId(db: Database, organizationId: string, id: string) {
+  const number = findNumber(db, organizationId, id);
+  if (number === undefined) throw notFound('There is no such decision.');
+  return build
     .selectFrom('decisions')
     .where('decisions.organizationId', '=', organizationId)
-    .where('decisions.number', '>=', earliestNumber(id))
-    .where('decisions.id', '=', id)
-    .limit(1);
+    .where('decisions.number', '=', number);
+}
 
-/** The decision, or a 404 when the organization has none of that id. May look at many rows: for a worker on a read-only connection. */
+/** The decision, or a 404 when the organization has none of that id. Not for the serving thread: it may look at many rows. */
 export function getDecision(db: Database, organizationId: string, id: string): StoredDecision {
-  const row = db.get(ofId(organizationId, id).selectAll());
+  const row = db.get(ofId(db, organizationId, id).selectAll());
   if (row === undefined) throw notFound('There is no such decision.');
   return toDecision(row);
 }
@@ -81,7 +82,7 @@ export function getDecision(db: Database, organizationId: string, id: string): S
  */
 export function getDataDocument(db: Database, organizationId: string, decisionId: string): string {
   const row = db.get(
-    ofId(organizationId, decisionId)
+    ofId(db, organizationId, decisionId)
       .innerJoin('data_documents', 'data_documents.digest', 'decisions.dataDigest')
       .select(['data_documents.digest', 'data_documents.text']),
   );

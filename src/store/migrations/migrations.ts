@@ -14,7 +14,8 @@ import { oneRowACall } from './0013-one-row-a-call.ts';
 import { changes } from './0014-changes.ts';
 import { callIndex } from './0015-call-index.ts';
 import { groups } from './0016-groups.ts';
-import { tagSets } from './0021-tag-sets.ts';
+import { tagSets } from './0017-tag-sets.ts';
+import { reportRules } from './0018-report-rules.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -35,4 +36,5 @@ export const MIGRATIONS: readonly string[] = [
   callIndex,
   groups,
   tagSets,
+  reportRules,
 ];

@@ -1,11 +1,15 @@
 // The search for calls finds what a look at each of them finds, whatever part of the ledger is indexed.
+import { BlockList } from 'node:net';
 import { expect, test } from 'vitest';
-import { idLike, newId } from '../../../src/domain/id.ts';
+import { parseAddressOrRange } from '../../../src/domain/client-ip.ts';
+import { bytesOfId, idLike, idsFrom, newId } from '../../../src/domain/id.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { BLOCK, nextBlock, storeBlock } from '../../../src/store/ledger/call-index.ts';
-import { type CallFilter, getLoggedCall, searchCalls } from '../../../src/store/ledger/call-log.ts';
+import { nextBlock, storeBlock } from '../../../src/store/ledger/call-index.ts';
+import { type CallFilter, getLoggedCall, searchCalls, searchDecided } from '../../../src/store/ledger/call-log.ts';
 import { createCallReferences } from '../../../src/store/ledger/call-references.ts';
+import { getDataDocument, getDecision } from '../../../src/store/ledger/decisions.ts';
+import { BLOCK } from '../../../src/store/ledger/index-cells.ts';
 import { forgetCalls, forgetReferences } from '../../../src/store/ledger/retention.ts';
 import { insertCall } from '../../support/stored-calls.ts';
 import { newDecision, START, storeWithTenant } from '../fixture.ts';
@@ -17,6 +21,26 @@ const ruleOf = (place: number): string => RULES[place % RULES.length] ?? '';
 const GROUPS = Array.from({ length: 9 }, () => newId('grp'));
 const groupOf = (place: number): string => GROUPS[place % GROUPS.length] ?? '';
 const reasonOf = (place: number) => (place % 2 === 0 ? 'deny_models' : 'allow_providers');
+
+/** IPv4, IPv6 in two networks of one /32, or unknown. */
+function addressAt(place: number): string | null {
+  if (place % 29 === 0) return null;
+  if (place % 31 === 0) return `2001:db8:${place % 2}:7::${(place % 50).toString(16)}`;
+  return `192.0.${place % 3}.${place % 50}`;
+}
+
+/** By Node's own list of networks, within one family. */
+function isIn(range: string): (place: number) => boolean {
+  const family = range.includes(':') ? 'ipv6' : 'ipv4';
+  const [network = '', prefix = ''] = range.split('/');
+  const list = new BlockList();
+  list.addSubnet(network, Number(prefix), family);
+  return (place) => {
+    const address = addressAt(place);
+    const isSameFamily = address?.includes(':') === range.includes(':');
+    return isDecided(place) && address !== null && isSameFamily && list.check(address, family);
+  };
+}
 
 /** What is stored of the call at each place. */
 function callAt(place: number, organizationId: string) {
@@ -30,7 +54,7 @@ function callAt(place: number, organizationId: string) {
     requestedModel: `model-${place % 13}`,
     modelId: isDenied || isOpen ? null : `served-${place % 13}`,
     providerId: isDenied || isOpen ? null : `provider-${place % 4}`,
-    clientAddress: `192.0.2.${place % 50}`,
+    clientAddress: addressAt(place),
     requestId: `req_${place.toString(16).padStart(32, '0')}`,
     clientRequestId: place % 3 === 0 ? `own-${place % 900}` : null,
     state: isDenied ? 'denied' : isOpen ? 'open' : 'settled',
@@ -87,6 +111,8 @@ const names = (place: number, rule: number): boolean =>
   ((place % 5 === 0 && [place, place + 1].some((each) => ruleOf(each) === RULES[rule])) ||
     (place % 17 === 0 && ruleOf(place + 3) === RULES[rule]));
 
+const inRange = (range: string): Asked => [{ addresses: parseAddressOrRange(range) }, isIn(range)];
+
 const SEARCHES: readonly Asked[] = [
   [{}, () => true],
   [{ isDecided: true }, isDecided],
@@ -104,7 +130,14 @@ const SEARCHES: readonly Asked[] = [
   [{ groupId: GROUPS[4] }, (place) => isDecided(place) && groupOf(place) === GROUPS[4]],
   [{ groupId: GROUPS[5], ruleId: RULES[5] }, (place) => names(place, 5) && groupOf(place) === GROUPS[5]],
   [{ groupId: newId('grp') }, () => false],
-  [{ clientAddress: '192.0.2.7' }, (place) => isDecided(place) && place % 50 === 7],
+  ...['192.0.2.7/32', '192.0.2.0/24', '192.0.0.0/23', '192.0.1.8/29', '0.0.0.0/0', '10.0.0.0/8'].map(inRange),
+  ...['2001:db8::/32', '2001:db8:1::/48', '2001:db8:0:7::/64', '2001:db8:0:7::4/126', '::/0', '::/96'].map(inRange),
+  ...['2001:db8:1:7::1f/128'].map(inRange),
+  [
+    { reportedBy: { ruleId: RULES[6] ?? '', revision: 3 } },
+    (place) => isDecided(place) && place % 17 === 0 && ruleOf(place + 3) === RULES[6],
+  ],
+  [{ reportedBy: { ruleId: RULES[6] ?? '', revision: 4 } }, () => false],
   [{ requestId: `req_${(77).toString(16).padStart(32, '0')}` }, (place) => place === 77],
   [{ clientRequestId: 'own-300' }, (place) => place % 900 === 300],
   [{ from: START + 700_000, to: START + 900_000 }, (place) => place >= 700 && place < 900],
@@ -124,14 +157,24 @@ test('finds the same before and after the ledger is indexed, newest first, page 
     ids.filter((_, place) => place % 11 !== 0 && isWanted(place)).reverse(),
   );
   const all = (db: Database) => SEARCHES.map(([filter]) => found(db, { organizationId, ...filter }));
+  // Without those that find thousands, to save time.
+  const exports = SEARCHES.filter((_, search) => (expected[search]?.length ?? 0) < 800);
+  const decided = exports.map(([, isWanted]) =>
+    ids.filter((_, place) => place % 11 !== 0 && isDecided(place) && isWanted(place)),
+  );
+  /** Oldest first. */
+  const exported = (db: Database) =>
+    exports.map(([filter]) => [...searchDecided(db, { organizationId, ...filter })].map(({ call }) => call.id));
 
   expect(await store.read(all)).toEqual(expected);
+  expect(await store.read(exported)).toEqual(decided);
 
   for (const indexed of [1, 2]) {
     const block = await store.read(nextBlock);
     await store.write((db) => block !== undefined && storeBlock(db, block));
     await store.write((db) => block !== undefined && storeBlock(db, block)); // It changes nothing.
     expect([indexed, await store.read(all)]).toEqual([indexed, expected]);
+    expect([indexed, await store.read(exported)]).toEqual([indexed, decided]);
   }
   expect(await store.read(nextBlock)).toBeUndefined();
   expect(await store.read((db) => found(db, { organizationId, keyId: 'key_3' }, 300))).toEqual(expected[2]);
@@ -170,6 +213,7 @@ test('finds a call by its id and by that of its decision, of one organization', 
   expect(await get(organizationId, id)).toEqual({
     id,
     number,
+    organizationId,
     decisionId: idLike(id, 'dec'),
     requestId: `req_${'5'.padStart(32, '0')}`,
     clientRequestId: null,
@@ -186,6 +230,7 @@ test('finds a call by its id and by that of its decision, of one organization', 
     clientAddress: '192.0.2.5',
     outcome: 'deny',
     reason: 'allow_providers',
+    shadowPermitted: null,
     modelId: null,
     providerId: null,
     providerKeyId: null,
@@ -207,3 +252,42 @@ test('finds a call by its id and by that of its decision, of one organization', 
   await expect(get('org_other', id)).rejects.toMatchObject({ status: 404 });
   await expect(get(organizationId, newId('call'))).rejects.toMatchObject({ status: 404 });
 });
+
+test('finds a call that stands far behind the time in its id, before it is indexed and after', async () => {
+  const { store, tenant } = await storeWithTenant();
+  const { organizationId } = tenant;
+  const anHourAgo = idsFrom('call', START - 3_600_000).replace(/0{4}$/, 'beef');
+  /** The clock went back while no server ran: the row follows the last one. */
+  const displace = (db: Database): void => {
+    const { number } = insertCall(db, START + 1000, callAt(5, organizationId), decisionAt(5));
+    db.run(
+      build
+        .updateTable('ledger')
+        .set({ id: bytesOfId(anHourAgo) })
+        .where('number', '=', number),
+    );
+  };
+  const found = async () => {
+    const decision = idLike(anHourAgo, 'dec');
+    const call = await store.read((db) => getLoggedCall(db, organizationId, anHourAgo));
+    const [decided, text] = await store.read((db) => [
+      getDecision(db, organizationId, decision),
+      getDataDocument(db, organizationId, decision),
+    ]);
+    return [call.id, call.decisionId, decided.callId, text];
+  };
+  const expected = [anHourAgo, idLike(anHourAgo, 'dec'), anHourAgo, newDecision().dataText];
+
+  await store.write(displace);
+  expect(await found()).toEqual(expected);
+  await store.write((db) => {
+    const references = createCallReferences(db);
+    for (let place = 0; place < BLOCK; place += 1) {
+      insertCall(db, START + HOUR + place * 1000, callAt(place, organizationId), undefined, references);
+    }
+    const block = nextBlock(db);
+    if (block !== undefined) storeBlock(db, block);
+  });
+  expect(await found()).toEqual(expected);
+  await expect(store.read((db) => getLoggedCall(db, 'org_other', anHourAgo))).rejects.toMatchObject({ status: 404 });
+}, 60_000);

@@ -119,7 +119,9 @@ describe('rules', () => {
     const subjectId = { organizationId, ...tenant }[subject];
     const rule = newRule({ mode: 'report', description: 'Office' });
     const written = await insert(subjectId, rule);
-    expect(written).toEqual({ ...rule, organizationId, subjectId, scope, createdAt: START, updatedAt: START });
+    const reports = { reportsSince: START, reportRevision: 1, wouldDeny: 0, wouldAllow: 0, lastSeenAt: null };
+    const stored = { organizationId, subjectId, scope, createdAt: START, updatedAt: START };
+    expect(written).toEqual({ ...rule, ...stored, ...reports });
     expect(await store.read((db) => listRules(db, organizationId, subjectId))).toEqual([written]);
   });
 
@@ -136,7 +138,8 @@ describe('rules', () => {
     const changed = await store.write((db, now) =>
       updateRule(db, organizationId, keyId, rule.id, changes, compile, now),
     );
-    expect(changed).toEqual({ ...rule, ...changes, updatedAt: START + 1000 });
+    const reports = { reportsSince: START + 1000, reportRevision: 2 };
+    expect(changed).toEqual({ ...rule, ...changes, ...reports, updatedAt: START + 1000 });
     const cleared = await store.write((db, now) =>
       updateRule(db, organizationId, keyId, rule.id, { description: null }, compile, now),
     );

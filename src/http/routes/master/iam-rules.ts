@@ -1,3 +1,4 @@
+import { readEvidenceRequest } from '../../../admin/log/rule-evidence.ts';
 import {
   changeRule,
   createRule,
@@ -15,7 +16,7 @@ import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import type { AppContext, AppMiddleware } from '../../state.ts';
-import { answer, type MasterDeps, pathParameter } from './master-route.ts';
+import { answer, answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
@@ -30,25 +31,32 @@ export function ruleHandlers(deps: MasterDeps) {
     getKeyRule: ofKey.get,
     changeKeyRule: ofKey.change,
     deleteKeyRule: ofKey.delete,
+    getKeyRuleEvidence: ofKey.evidence,
     listMemberRules: ofMember.list,
     createMemberRule: ofMember.create,
     getMemberRule: ofMember.get,
     changeMemberRule: ofMember.change,
     deleteMemberRule: ofMember.delete,
+    getMemberRuleEvidence: ofMember.evidence,
     listGroupRules: ofGroup.list,
     createGroupRule: ofGroup.create,
     getGroupRule: ofGroup.get,
     changeGroupRule: ofGroup.change,
     deleteGroupRule: ofGroup.delete,
+    getGroupRuleEvidence: ofGroup.evidence,
     listOrganizationRules: ofOrganization.list,
     createOrganizationRule: ofOrganization.create,
     getOrganizationRule: ofOrganization.get,
     changeOrganizationRule: ofOrganization.change,
     deleteOrganizationRule: ofOrganization.delete,
+    getOrganizationRuleEvidence: ofOrganization.evidence,
   } satisfies Partial<Handlers<ManagementId>>;
 }
 
-function rulesOf({ store, catalog, trustedProxies, analyst }: MasterDeps, ownerOf: (ctx: AppContext) => RuleOwner) {
+function rulesOf(
+  { store, catalog, trustedProxies, analyst, logReader }: MasterDeps,
+  ownerOf: (ctx: AppContext) => RuleOwner,
+) {
   const world = { catalog, trustedProxies };
   return {
     list: async (ctx) => {
@@ -81,6 +89,11 @@ function rulesOf({ store, catalog, trustedProxies, analyst }: MasterDeps, ownerO
     delete: async (ctx) => {
       const id = pathParameter(ctx, 'ruleId');
       answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
+    },
+    evidence: async (ctx) => {
+      const [actor, id, page] = [actorOf(ctx), pathParameter(ctx, 'ruleId'), pageRequest(ctx)];
+      const request = await store.read((db) => readEvidenceRequest(db, actor, ownerOf(ctx), id, page));
+      answerWritten(ctx, await logReader.read(actor.organizationId, { what: 'evidence', request }));
     },
   } satisfies Record<string, AppMiddleware>;
 }

@@ -10,11 +10,12 @@ import { answerWritten, type MasterDeps, pathParameter } from './master-route.ts
 export function logHandlers({ store, logReader }: MasterDeps) {
   const list = async (ctx: AppContext, what: 'calls' | 'decisions'): Promise<void> => {
     const request = await store.read((db) => readLogRequest(db, actorOf(ctx), queryObject(ctx)));
-    answerWritten(ctx, await logReader.read({ what, ...request }));
+    answerWritten(ctx, await logReader.read(actorOf(ctx).organizationId, { what, ...request }));
   };
   const one = async (ctx: AppContext, what: 'call' | 'decision'): Promise<void> => {
     const id = pathParameter(ctx, 'id');
-    answerWritten(ctx, await logReader.read({ what, by: seenBy(actorOf(ctx)), id }));
+    const actor = actorOf(ctx);
+    answerWritten(ctx, await logReader.read(actor.organizationId, { what, by: seenBy(actor), id }));
   };
 
   return {

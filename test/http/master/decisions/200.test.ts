@@ -37,6 +37,7 @@ const entry = () => ({
   requestedBy: '192.0.2.1',
   outcome: 'deny',
   reason: 'deny_models',
+  shadowOutcome: null,
   provider: null,
   model: null,
   statusCode: 403,
@@ -72,6 +73,7 @@ describe('GET /v1/master/decisions', () => {
     ['reason', () => 'deny_models', 'allow_models'],
     ['ruleId', () => rule, `rule_${'f'.repeat(32)}`],
     ['address', () => '::ffff:192.0.2.1', '192.0.2.2'],
+    ['address', () => '192.0.2.0/24', '2001:db8::/32'],
     ['from', () => START, '2026-01-31T12:00:01Z'],
     ['to', () => '2026-01-31', START],
   ])('searches by %s', async (name, value, other) => {
@@ -134,7 +136,7 @@ describe('GET /v1/master/decisions/{id}', () => {
 
 describe('GET /v1/master/calls', () => {
   const call = () => {
-    const { id: _, callId, timestamp, requestedBy, ...common } = entry();
+    const { id: _, callId, timestamp, requestedBy, shadowOutcome: __, ...common } = entry();
     return {
       ...common,
       id: callId,

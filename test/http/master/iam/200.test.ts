@@ -33,6 +33,7 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       status: 'active',
       mode: 'enforce',
       description: 'Office',
+      reportOnly: null,
       apiKeyId: null,
       memberId: null,
       groupId: null,
@@ -59,16 +60,19 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       mode: 'report',
       description: null,
     };
+    const reportOnly = { since: START, wouldDeny: 0, wouldAllow: 0, lastSeenAt: null };
     const changed = await server.request('PATCH', `${path}/${id}`, { body: change });
     expect(changed.status).toBe(200);
     expect(changed.body).toEqual({
-      rule: { ...rule, ...change },
+      rule: { ...rule, ...change, reportOnly },
       before: rule,
       warnings: ['"gpt-unknown" is not the name of a model in the catalogue.'],
       widens: expect.objectContaining({ count: expect.any(Number) }),
     });
 
-    expect((await server.request('GET', `${path}/${id}`)).body).toMatchObject({ rule: { ...rule, ...change } });
+    expect((await server.request('GET', `${path}/${id}`)).body).toMatchObject({
+      rule: { ...rule, ...change, reportOnly },
+    });
 
     const deleted = await server.request('DELETE', `${path}/${id}`);
     expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });

@@ -1,0 +1,147 @@
+import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ConfigError } from '../../config/config-value.ts';
+import { makeFolders } from '../../folders.ts';
+import { MODE, RotatedFile, type RotatedFileOptions } from '../../lib/rotated-file.ts';
+import type { Database } from '../../store/db/database.ts';
+import { type FollowPosition, follow, positionNow, skipOldest } from '../../store/ledger/call-follower.ts';
+import { type DecidedCall, readAllDecided } from '../../store/ledger/call-log.ts';
+import { decisionLine } from './decision-export.ts';
+
+export interface DecisionFileOptions extends RotatedFileOptions {
+  /** Calls that may wait to be written; of more, the oldest are left out. */
+  readonly maxBehind?: number;
+}
+
+/** The result of writing once. */
+export interface FileProgress {
+  readonly written: number;
+  /** Decisions that were left out because too many were waiting. */
+  readonly dropped: number;
+  /** There may be more to write. */
+  readonly isBehind: boolean;
+  /** Why nothing could be written; it is tried again. */
+  readonly fault?: string;
+}
+
+/** Where the file goes on, as it is kept next to it. `size` is that of the file when it was kept. */
+interface KeptPosition extends FollowPosition {
+  readonly size: number;
+}
+
+/** Calls that are written at once. */
+const AT_ONCE = 1000;
+const MAX_BEHIND = 1_000_000;
+
+/**
+ * The decisions of all organizations in a file, each in a line when its call is over, as `decisions export` writes them. The database is
+ * the queue: nothing waits in memory, and after a failure or a stop it goes on where it was. A crash neither loses nor repeats a line:
+ * what was written after the position that was kept is read back. Not for the serving thread.
+ */
+export class DecisionFile {
+  readonly #db: Database;
+  readonly #file: RotatedFile;
+  readonly #positionPath: string;
+  readonly #maxBehind: number;
+  #position: FollowPosition | undefined;
+  /** Ids of decisions that stand in the file though the position says they do not. */
+  readonly #written = new Set<string>();
+
+  constructor(db: Database, { maxBehind = MAX_BEHIND, ...options }: DecisionFileOptions) {
+    this.#db = db;
+    this.#file = new RotatedFile(options);
+    this.#positionPath = `${options.path}.position`;
+    this.#maxBehind = maxBehind;
+  }
+
+  /** Writes some of what is over. */
+  write(): FileProgress {
+    let dropped = 0;
+    try {
+      this.#position ??= this.#readPosition();
+      const skipped = skipOldest(this.#db, this.#position, this.#maxBehind);
+      if (skipped !== undefined) {
+        this.#position = skipped.position;
+        dropped = skipped.decisions;
+      }
+      const { numbers, position, isBehind } = follow(this.#db, this.#position, AT_ONCE);
+      if (position.after === this.#position.after && numbers.length === 0) return { written: 0, dropped, isBehind };
+      const written = this.#append(readAllDecided(this.#db, numbers));
+      this.#position = position;
+      this.#keepPosition(position);
+      if (this.#file.rotate()) this.#keepPosition(position);
+      return { written, dropped, isBehind };
+    } catch (error) {
+      if (!(error instanceof Error && 'syscall' in error)) throw error;
+      return { written: 0, dropped, isBehind: false, fault: error.message };
+    }
+  }
+
+  /** @returns how many lines were written */
+  #append(decided: readonly DecidedCall[]): number {
+    const lines = decided.filter(({ call }) => !this.#written.has(call.decisionId)).map(decisionLine);
+    if (lines.length > 0) this.#file.append(`${lines.join('\n')}\n`);
+    for (const { call } of decided) this.#written.delete(call.decisionId);
+    return lines.length;
+  }
+
+  /** Where it was, or where the ledger is now when there was no such file. */
+  #readPosition(): FollowPosition {
+    const kept = readKept(this.#positionPath);
+    if (kept === undefined) {
+      const position = positionNow(this.#db);
+      this.#keepPosition(position);
+      return position;
+    }
+    for (const line of this.#file.readFrom(kept.size).split('\n')) {
+      if (line !== '') this.#written.add(decisionIdIn(line));
+    }
+    return kept;
+  }
+
+  #keepPosition(position: FollowPosition): void {
+    const kept: KeptPosition = { ...position, size: this.#file.size };
+    writeFileSync(`${this.#positionPath}.new`, JSON.stringify(kept), { mode: MODE });
+    renameSync(`${this.#positionPath}.new`, this.#positionPath);
+  }
+}
+
+/** So that a path that cannot be written keeps the process from starting. @throws ConfigError */
+export function checkDecisionFile(file: string): void {
+  try {
+    makeFolders(path.dirname(file));
+    appendFileSync(file, '', { mode: MODE });
+  } catch (error) {
+    throw new ConfigError(
+      `DECISION_LOG_FILE: cannot write ${file}: ${error instanceof Error ? error.message : error}.`,
+    );
+  }
+}
+
+/** Undefined: there is none, or someone has written something else there. */
+function readKept(file: string): KeptPosition | undefined {
+  try {
+    const kept: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return isKept(kept) ? kept : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError || (error instanceof Error && 'code' in error && error.code === 'ENOENT'))
+      return undefined;
+    throw error;
+  }
+}
+
+const isKept = (value: unknown): value is KeptPosition =>
+  typeof value === 'object' &&
+  value !== null &&
+  'after' in value &&
+  Number.isSafeInteger(value.after) &&
+  'size' in value &&
+  Number.isSafeInteger(value.size) &&
+  'open' in value &&
+  Array.isArray(value.open) &&
+  value.open.every(Number.isSafeInteger);
+
+function decisionIdIn(line: string): string {
+  const entry: { readonly decision_id: string } = JSON.parse(line);
+  return entry.decision_id;
+}

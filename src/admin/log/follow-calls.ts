@@ -1,0 +1,152 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { ApiError } from '../../domain/errors.ts';
+import type { Turns } from '../../domain/turns.ts';
+import { hasNextBlock, storeBlock } from '../../store/ledger/call-index.ts';
+import type { IndexBlock } from '../../store/ledger/index-cells.ts';
+import {
+  hasUncounted,
+  passUnreported,
+  type ReportCounts,
+  storeReportCounts,
+} from '../../store/ledger/report-counts.ts';
+import type { Store } from '../../store/store.ts';
+import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import { errorText, type Telemetry } from '../../telemetry.ts';
+import type { DecisionFileOptions, FileProgress } from './decision-file.ts';
+
+/** Between two pieces of work, in ms: a gateway that was just brought up to date has many. */
+const PAUSE_MS = 20;
+const LIMIT_MS = 30_000;
+/** How long the last look may take when the job ends. */
+const LAST_MS = 10_000;
+/** Among those who take turns. */
+const CALLER = 'what follows calls';
+
+export interface FollowWorkerData {
+  readonly databasePath: string;
+  /** Undefined: decisions are not written to a file. */
+  readonly decisionFile?: DecisionFileOptions | undefined;
+}
+
+export interface FollowQuestion {
+  readonly what: 'block' | 'reports' | 'file';
+}
+
+/** Undefined: there is nothing to do. */
+export interface FollowAnswer {
+  readonly block?: IndexBlock | undefined;
+  readonly reports?: ReportCounts | undefined;
+  readonly file?: FileProgress | undefined;
+}
+
+interface FollowingDeps extends FollowWorkerData {
+  readonly store: Pick<Store, 'read' | 'write'>;
+  readonly turns: Turns;
+  readonly telemetry: Pick<Telemetry, 'warn' | 'info' | 'reported' | 'decisionsFiled'>;
+  /** How often is looked for calls to index and to count, in ms. */
+  readonly everyMs?: number;
+  /** The same for calls to write to the file. */
+  readonly fileEveryMs?: number;
+}
+
+/**
+ * The job that follows calls, so that they pay for none of it: it indexes them for the search, counts what report rules would have
+ * changed, and writes decisions to a file. Another thread reads them, a piece at a time; the writer only puts down the result.
+ * @returns what ends the job, when what is over by then was counted and written
+ */
+export function startFollowingCalls({
+  databasePath,
+  decisionFile,
+  store,
+  turns,
+  telemetry,
+  everyMs = 5000,
+  fileEveryMs = 1000,
+}: FollowingDeps): () => Promise<void> {
+  const workerData: FollowWorkerData = { databasePath, decisionFile };
+  const thread = createDatabaseThread<FollowQuestion, FollowAnswer>({
+    script: new URL('./follow-worker.ts', import.meta.url),
+    workerData,
+    turns,
+    limitMs: LIMIT_MS,
+    tooSlow: () => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`),
+  });
+  const ask = (what: FollowQuestion['what']): Promise<FollowAnswer> => thread.ask(CALLER, { what });
+
+  async function index(isStopped: () => boolean): Promise<void> {
+    while (!isStopped() && (await store.read(hasNextBlock))) {
+      const { block } = await ask('block');
+      if (isStopped() || block === undefined) return;
+      await store.write((db) => storeBlock(db, block));
+      await pause(PAUSE_MS);
+    }
+  }
+
+  async function count(isStopped: () => boolean): Promise<void> {
+    if (!(await store.read(hasUncounted)) || !(await store.write(passUnreported))) return;
+    for (let isBehind = true; isBehind; isBehind &&= !isStopped()) {
+      const { reports } = await ask('reports');
+      if (reports === undefined) return;
+      await store.write((db) => storeReportCounts(db, reports));
+      for (const each of reports.rules) telemetry.reported(each);
+      isBehind = reports.isBehind;
+      await pause(PAUSE_MS);
+    }
+  }
+
+  let fault: string | undefined;
+  async function writeFile(): Promise<void> {
+    for (let isBehind = true; isBehind; ) {
+      const { file } = await ask('file');
+      if (file === undefined) return;
+      telemetry.decisionsFiled(file);
+      if (file.fault !== undefined && fault === undefined) {
+        telemetry.warn('DECISION_LOG_FILE cannot be written; it is tried again', { error: file.fault });
+      }
+      if (file.fault === undefined && fault !== undefined) telemetry.info('DECISION_LOG_FILE is written again');
+      fault = file.fault;
+      isBehind = file.isBehind;
+    }
+  }
+
+  const onError = (error: unknown): void => telemetry.warn('calls were not followed', { error: errorText(error) });
+  const jobs = [
+    repeat(everyMs, onError, async (isStopped) => {
+      await count(isStopped);
+      await index(isStopped);
+    }),
+    ...(decisionFile === undefined ? [] : [repeat(fileEveryMs, onError, writeFile)]),
+  ];
+  return async () => {
+    await Promise.race([Promise.all(jobs.map((end) => end())), pause(LAST_MS, undefined, { ref: false })]);
+    await thread.close();
+  };
+}
+
+/**
+ * Repeats work, one piece at a time. @returns what ends it, after it was done for the last time
+ * @param work can ask whether it should end soon
+ */
+function repeat(
+  everyMs: number,
+  onError: (error: unknown) => void,
+  work: (isStopped: () => boolean) => Promise<void>,
+): () => Promise<void> {
+  let stopped = false;
+  let running: Promise<void> | undefined;
+  const start = (): Promise<void> => {
+    running ??= work(() => stopped)
+      .catch(onError)
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+  const timer = setInterval(start, everyMs);
+  return async () => {
+    stopped = true;
+    clearInterval(timer);
+    await running;
+    await start();
+  };
+}

@@ -1,0 +1,22 @@
+import { workerData } from 'node:worker_threads';
+import { openDatabase } from '../../store/db/database.ts';
+import { nextBlock } from '../../store/ledger/call-index.ts';
+import { nextReportCounts } from '../../store/ledger/report-counts.ts';
+import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import { DecisionFile } from './decision-file.ts';
+import type { FollowAnswer, FollowQuestion, FollowWorkerData } from './follow-calls.ts';
+
+const { databasePath, decisionFile }: FollowWorkerData = workerData;
+const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
+const file = decisionFile === undefined ? undefined : new DecisionFile(db, decisionFile);
+
+answerQuestions(({ what }: FollowQuestion): FollowAnswer => {
+  switch (what) {
+    case 'block':
+      return { block: nextBlock(db) };
+    case 'reports':
+      return { reports: nextReportCounts(db) };
+    case 'file':
+      return { file: file?.write() };
+  }
+});
