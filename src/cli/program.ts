@@ -17,7 +17,6 @@ import { organizationCommands } from './commands/organization-commands.ts';
 import { policyCommands } from './commands/policy-commands.ts';
 import { projectCommands } from './commands/project-commands.ts';
 import { providerKeyCommands } from './commands/provider-key-commands.ts';
-import { replayCommand } from './commands/replay-command.ts';
 import { ruleCommands } from './commands/rule-commands.ts';
 import { secretsCommands } from './commands/secrets-commands.ts';
 import { tagCommands } from './commands/tag-commands.ts';
@@ -91,7 +90,6 @@ export function createProgram(env: Environment): Command {
   budgetCommands(program, env);
   program.commandsGroup('What the rules mean:');
   policyCommands(program, env);
-  replayCommand(program, env);
   modelsCommand(program, env);
   program.commandsGroup('Providers and models:');
   providerKeyCommands(program, env);

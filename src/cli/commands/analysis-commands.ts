@@ -1,6 +1,9 @@
 import { type Command, Option } from 'commander';
+import { wordList } from '../output/word-list.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../run/run-analysis.ts';
+import type { ReplayOptions } from '../run/run-replay.ts';
 import type { Environment } from '../run/workspace.ts';
+import { timeOptions } from '../terminal/time-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 const common = (command: Command): Command =>
@@ -9,12 +12,13 @@ const common = (command: Command): Command =>
 /** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
 const analyses = () => import('../run/run-analysis.ts');
 
-/** `portcullis access …` and the analyses under `portcullis policy …`. */
+/** `portcullis access …`, `portcullis replay` and the analyses under `portcullis policy …`. */
 export function analysisCommands(program: Command, policy: Command, env: Environment): void {
   accessCommand(program, env);
   diffCommand(policy, env);
   lintCommand(policy, env);
   explainCommand(policy, env);
+  replayCommand(program, env);
 }
 
 const CREDENTIALS_HELP = `
@@ -111,5 +115,53 @@ function explainCommand(policy: Command, env: Environment): void {
     )
     .action(async (options: ExplainOptions) => {
       await (await analyses()).runExplain(env, options);
+    });
+}
+
+const REPLAY_DIMENSIONS = ['key', 'member', 'rule', 'model'] as const satisfies ReplayOptions['groupBy'];
+
+const REPLAY_HELP = `
+What was asked stays as it was logged: its candidates with the prices and names of that time, its address, its key. By default
+it is judged by the rules that are in force now, for the groups that the key is in now. A key or member that is no longer there
+makes no calls: their decisions are counted, and not judged.
+
+--fail-on new-denial means a call that was permitted and would be denied, --fail-on new-access anything that would be permitted
+and was not: a call, or a provider of one that was permitted. A draft is written as for \`portcullis policy diff\`.
+
+Examples:
+  $ portcullis replay --draft draft.yaml --since 7d --fail-on new-denial
+  $ portcullis replay --recorded --from 2026-01-01 --to 2026-01-31
+  $ portcullis replay --key CI --group-by rule`;
+
+function replayCommand(program: Command, env: Environment): void {
+  timeOptions(common(program.command('replay')))
+    .description('Judge logged decisions again, and print what would change. Default: those of the last seven days.')
+    .option('--key <key>', 'id, masked token or description')
+    .option('--member <member>', "with one member's keys: membership id or e-mail")
+    .option('--model <model>', 'that was asked for, or that served')
+    .option('--draft <file>', 'by the rules that are in force now after these changes, YAML or JSON')
+    .addOption(
+      new Option(
+        '--recorded',
+        'by the rules that each decision saw; exit with 1 unless the same comes, byte for byte',
+      ).conflicts('draft'),
+    )
+    .addOption(
+      new Option(
+        '--group-by <dimensions>',
+        `a comma list of ${REPLAY_DIMENSIONS.join(', ')}; default: all of them`,
+      ).argParser(wordList(REPLAY_DIMENSIONS)),
+    )
+    .addOption(
+      new Option('--fail-on <what...>', 'exit with 1 when anything would be newly denied, or permitted').choices([
+        'new-denial',
+        'new-access',
+      ]),
+    )
+    .addHelpText('after', REPLAY_HELP)
+    .action(async (options: ReplayOptions) => {
+      // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
+      const { runReplay } = await import('../run/run-replay.ts');
+      await runReplay(env, options);
     });
 }
