@@ -23,6 +23,7 @@ import { memberHandlers } from './routes/master/members.ts';
 import { organizationHandlers } from './routes/master/organization.ts';
 import { platformKeyHandlers } from './routes/master/platform-keys.ts';
 import { policyHandlers } from './routes/master/policy.ts';
+import { policyFolderHandlers } from './routes/master/policy-folder.ts';
 import { projectHandlers } from './routes/master/projects.ts';
 import { providerKeyHandlers } from './routes/master/provider-keys.ts';
 import { usageHandlers } from './routes/master/usage.ts';
@@ -74,6 +75,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...customProviderHandlers(deps),
       ...customModelHandlers(deps),
       ...policyHandlers(deps),
+      ...policyFolderHandlers(deps),
       ...auditHandlers(deps),
       ...usageHandlers(deps),
       ...logHandlers(deps),

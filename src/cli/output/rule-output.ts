@@ -18,19 +18,20 @@ const TITLES = ['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION']
 const LONGEST_VALUE = 60;
 
 /** A list as it is, conditions each with its name. */
-const entries = (value: RuleValue): readonly string[] =>
+export const entriesIn = (value: RuleValue): readonly string[] =>
   Object.entries(value).flatMap(([name, each]) => (Array.isArray(each) ? each.map(String) : `${name} ${each}`));
 
-function valueText(value: RuleValue): string {
-  const text = entries(value).join(', ');
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries(value).length})` : text;
+/** The entries of a value, or of what changes in one, in a cell of a table. */
+export function entriesText(entries: readonly string[]): string {
+  const text = entries.join(', ');
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries.length})` : text;
 }
 
 const row = (rule: IamRule): Cell[] => [
   { text: rule.id },
   { text: withName(rule.apiKeyId ?? rule.memberId ?? rule.groupId ?? 'organization', rule.ownerName) },
   { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
-  { text: valueText(rule.ruleValue) },
+  { text: entriesText(entriesIn(rule.ruleValue)) },
   rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },
   rule.status === 'inactive' ? { text: rule.status, colour: 'yellow' } : { text: rule.status },
   { text: rule.description ?? '-' },
@@ -38,8 +39,24 @@ const row = (rule: IamRule): Cell[] => [
 
 export function showRules(rules: readonly IamRule[], { json }: Format): void {
   if (json) printJson({ rules, nextCursor: null });
-  else printTable(TITLES, rules.map(row), 'There are no rules.');
+  else printRules(rules, []);
 }
+
+/** With the policy folders that state them, where one does. @param marks what stands before each rule, if anything */
+function printRules(rules: readonly IamRule[], marks: readonly string[]): void {
+  const isManaged = rules.some(({ managedBy }) => managedBy !== null && managedBy !== undefined);
+  printTable(
+    [...(marks.length > 0 ? [''] : []), ...TITLES, ...(isManaged ? ['MANAGED BY'] : [])],
+    rules.map((rule, index) => [
+      ...marks.slice(index, index + 1).map((text): Cell => ({ text })),
+      ...row(rule),
+      ...(isManaged ? [{ text: managedText(rule) }] : []),
+    ]),
+    'There are no rules.',
+  );
+}
+
+const managedText = ({ managedBy }: IamRule): string => (managedBy ? `${managedBy.source}: ${managedBy.name}` : '-');
 
 /** A rule that was written, with what may not be as it was meant. */
 export function showRule(answer: RuleAnswer, { json }: Format): void {
@@ -47,7 +64,7 @@ export function showRule(answer: RuleAnswer, { json }: Format): void {
     printJson(answer);
     return;
   }
-  printTable(TITLES, [row(answer.rule)], '');
+  printRules([answer.rule], []);
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 
@@ -60,12 +77,7 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
     printJson(change);
     return;
   }
-  const rows = [row(change.before), row(change.rule)];
-  printTable(
-    ['', ...TITLES],
-    rows.map((cells, index): Cell[] => [{ text: index === 0 ? 'before' : 'after' }, ...cells]),
-    '',
-  );
+  printRules([change.before, change.rule], ['before', 'after']);
   showWidening(change.widens);
   for (const warning of change.warnings) warn(`warning: ${warning}`);
 }
@@ -92,6 +104,10 @@ export function showWidening(widens: RuleWidening | null): void {
 }
 
 export function showRemovedRule(deletion: Deletion, { json }: Format): void {
-  if (json) printJson(deletion);
-  else print(`Removed ${deletion.id}.`);
+  if (json) {
+    printJson(deletion);
+    return;
+  }
+  print(`Removed ${deletion.id}.`);
+  for (const warning of deletion.warnings ?? []) warn(`warning: ${warning}`);
 }

@@ -269,6 +269,9 @@ export interface RulesTable {
   description: Generated<string | null>;
   createdAt: number;
   updatedAt: number;
+  /** The policy folder that states the rule, and its name there; both null where none does. */
+  managedBy: Generated<string | null>;
+  managedName: Generated<string | null>;
 }
 
 export interface CustomProvidersTable {

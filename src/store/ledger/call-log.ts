@@ -140,7 +140,8 @@ export const decidedAt = (organizationId: string, numbers: readonly number[]) =>
 
 /** The calls that are wanted, but for those of another reason or request, which their rows alone do not tell. */
 export function wantedCalls(filter: CallFilter): ReturnType<typeof ofOrganization> {
-  const { keyId, memberId, groupId, clientRequestId, model, provider, outcome, ruleId, clientAddress, isDecided } = filter;
+  const { keyId, memberId, groupId, clientRequestId, model, provider, outcome, ruleId, clientAddress, isDecided } =
+    filter;
   let query = ofOrganization(filter.organizationId);
   if (keyId !== undefined) query = query.where('call_origins.keyId', '=', keyId);
   if (memberId !== undefined) query = query.where('call_origins.memberId', '=', memberId);

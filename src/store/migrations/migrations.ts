@@ -14,6 +14,7 @@ import { oneRowACall } from './0013-one-row-a-call.ts';
 import { changes } from './0014-changes.ts';
 import { callIndex } from './0015-call-index.ts';
 import { groups } from './0016-groups.ts';
+import { managedRules } from './0017-managed-rules.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly string[] = [
   changes,
   callIndex,
   groups,
+  managedRules,
 ];

@@ -51,7 +51,7 @@ export function readPolicySubjects(db: Database, organizationId?: string): Polic
     keys: keys(db, organizationId),
     rules: rules(db, organizationId),
   });
-  return db.connection.transaction(read).deferred();
+  return db.snapshot(read);
 }
 
 function organizations(db: Database, organizationId: string | undefined): PolicySubjects['organizations'] {

@@ -9,8 +9,18 @@ import { raiseRuleRevision } from '../tenants/tenants.ts';
 /** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
 export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };
 
-export type NewRule = Omit<RuleRecord, 'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt'>;
+type Managed = 'managedBy' | 'managedName';
+
+/** Without the folder that states it: a rule that none does. */
+export type NewRule = Omit<RuleRecord, 'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt' | Managed> &
+  Partial<Pick<RuleRecord, Managed>>;
 export type RuleChanges = Partial<Omit<NewRule, 'id'>>;
+
+/** One of several writes of a subject's rules. */
+export type RuleStep =
+  | { readonly insert: NewRule }
+  | { readonly update: RuleChanges; readonly id: string }
+  | { readonly delete: string };
 
 /** The parts of long values. */
 const rulePartsOf = (db: Database): TextParts => prepareTextParts(db, 'rule_parts');
@@ -85,6 +95,76 @@ function getScope(db: Database, organizationId: string, subjectId: string): Scop
   return row.scope;
 }
 
+/**
+ * Makes, changes and deletes rules of a key, member, group or organization, and compiles what they are then, in one transaction. Unknown
+ * subject or rule: 404.
+ */
+export function writeRules(
+  db: Database,
+  organizationId: string,
+  subjectId: string,
+  steps: readonly RuleStep[],
+  compile: CompileRules,
+  now: number,
+): void {
+  db.transaction(() => {
+    for (const step of steps) {
+      if ('insert' in step) insertRow(db, organizationId, subjectId, step.insert, now);
+      else if ('update' in step) updateRow(db, organizationId, subjectId, step.id, step.update, now);
+      else deleteRow(db, organizationId, subjectId, step.delete);
+    }
+    recompile(db, organizationId, subjectId, compile);
+  });
+}
+
+function insertRow(db: Database, organizationId: string, subjectId: string, rule: NewRule, now: number): void {
+  const { ruleValue, ...columns } = rule;
+  const row = {
+    ...columns,
+    organizationId,
+    subjectId,
+    scope: getScope(db, organizationId, subjectId),
+    ruleValueJson: rulePartsOf(db).store(rule.id, JSON.stringify(ruleValue)),
+    createdAt: now,
+    updatedAt: now,
+  };
+  db.run(build.insertInto('rules').values(row));
+}
+
+function updateRow(
+  db: Database,
+  organizationId: string,
+  subjectId: string,
+  id: string,
+  changes: RuleChanges,
+  now: number,
+): void {
+  const parts = rulePartsOf(db);
+  const before = getRow(db, organizationId, subjectId, id).ruleValueJson;
+  const { ruleValue, ...columns } = changes;
+  const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
+  db.run(
+    build
+      .updateTable('rules')
+      .set({ ...columns, ruleValueJson, updatedAt: now })
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId)
+      .where('id', '=', id),
+  );
+  parts.drop([before], [ruleValueJson]);
+}
+
+function deleteRow(db: Database, organizationId: string, subjectId: string, id: string): void {
+  rulePartsOf(db).drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
+  db.run(
+    build
+      .deleteFrom('rules')
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId)
+      .where('id', '=', id),
+  );
+}
+
 /** Stores a new rule of a key, member, group or organization, compiled in the same transaction. Unknown subject: 404. */
 export function insertRule(
   db: Database,
@@ -95,19 +175,7 @@ export function insertRule(
   now: number,
 ): RuleRecord {
   return db.transaction(() => {
-    const parts = rulePartsOf(db);
-    const { ruleValue, ...columns } = rule;
-    const row = {
-      ...columns,
-      organizationId,
-      subjectId,
-      scope: getScope(db, organizationId, subjectId),
-      ruleValueJson: parts.store(rule.id, JSON.stringify(ruleValue)),
-      createdAt: now,
-      updatedAt: now,
-    };
-    db.run(build.insertInto('rules').values(row));
-    recompile(db, organizationId, subjectId, compile);
+    writeRules(db, organizationId, subjectId, [{ insert: rule }], compile, now);
     return getRule(db, organizationId, subjectId, rule.id);
   });
 }
@@ -123,20 +191,7 @@ export function updateRule(
   now: number,
 ): RuleRecord {
   return db.transaction(() => {
-    const parts = rulePartsOf(db);
-    const before = getRow(db, organizationId, subjectId, id).ruleValueJson;
-    const { ruleValue, ...columns } = changes;
-    const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
-    db.run(
-      build
-        .updateTable('rules')
-        .set({ ...columns, ruleValueJson, updatedAt: now })
-        .where('organizationId', '=', organizationId)
-        .where('subjectId', '=', subjectId)
-        .where('id', '=', id),
-    );
-    parts.drop([before], [ruleValueJson]);
-    recompile(db, organizationId, subjectId, compile);
+    writeRules(db, organizationId, subjectId, [{ update: changes, id }], compile, now);
     return getRule(db, organizationId, subjectId, id);
   });
 }
@@ -150,14 +205,7 @@ export function deleteRule(
   compile: CompileRules,
 ): void {
   db.transaction(() => {
-    rulePartsOf(db).drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
-    db.run(
-      build
-        .deleteFrom('rules')
-        .where('organizationId', '=', organizationId)
-        .where('subjectId', '=', subjectId)
-        .where('id', '=', id),
-    );
+    deleteRow(db, organizationId, subjectId, id);
     recompile(db, organizationId, subjectId, compile);
   });
 }

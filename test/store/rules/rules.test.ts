@@ -119,7 +119,9 @@ describe('rules', () => {
     const subjectId = { organizationId, ...tenant }[subject];
     const rule = newRule({ mode: 'report', description: 'Office' });
     const written = await insert(subjectId, rule);
-    expect(written).toEqual({ ...rule, organizationId, subjectId, scope, createdAt: START, updatedAt: START });
+    const managed = { managedBy: null, managedName: null };
+    const stored = { organizationId, subjectId, scope, ...managed, createdAt: START, updatedAt: START };
+    expect(written).toEqual({ ...rule, ...stored });
     expect(await store.read((db) => listRules(db, organizationId, subjectId))).toEqual([written]);
   });
 
