@@ -53,14 +53,17 @@ export interface FolderPlan {
   readonly warnings: readonly PlacedText[];
 }
 
-/** A folder that cannot be applied: its first fault is the error, and all are named. */
+/** What is wrong at a place, or, if it is `refused`, what the actor may not do there. */
+interface FolderFault extends PlacedText {
+  readonly refused: boolean;
+}
+
+/** A folder that cannot be applied: 400, or 403, for its first fault; all are named. */
 export class FolderFaults extends ApiError {
   readonly faults: readonly PlacedText[];
 
-  constructor(first: ApiError, faults: readonly PlacedText[]) {
-    super(first.status === 403 ? 403 : 400, first.status === 403 ? first.code : 'invalid_request', first.message, {
-      param: first.param,
-    });
+  constructor({ pointer, text, refused }: FolderFault, faults: readonly PlacedText[]) {
+    super(refused ? 403 : 400, refused ? 'permission_denied' : 'invalid_request', text, { param: pointer });
     this.faults = faults;
   }
 }
@@ -91,7 +94,7 @@ export function readFolderPlan(
     meant.add(subject.id);
     owners.push({ pointer: '', owner, subject, rules: new Map() });
   }
-  const plans = owners.flatMap((each) => planOwner(db, actor, each, { source, prune }, faults));
+  const plans = owners.map((each) => planOwner(db, actor, each, { source, prune }, faults));
   faults.throwFirst();
   const names = new KnownNames(world.catalog, readCustomNames(db, actor.organizationId));
   return {
@@ -136,7 +139,7 @@ function readOwners(db: Database, actor: Actor, folder: PolicyFolder, faults: Fa
       if (other !== undefined) throw invalidRequest(`${pointer} means the same as ${other.pointer}.`, pointer);
       const rules = new Map<string, RuleContent>();
       for (const [name, rule] of Object.entries(written)) {
-        faults.guard(rulePointer(pointer, name), () => rules.set(name, readRule(rule)));
+        faults.guard(rulePointer(pointer, name), () => rules.set(name, readRule(rule)), true);
       }
       found.set(subject.id, { pointer, owner, subject, rules });
     });
@@ -150,45 +153,37 @@ function planOwner(
   { pointer, owner, subject, rules }: ReadOwner,
   claim: { readonly source: string; readonly prune: boolean },
   faults: Faults,
-): { pointer: string; changes: PlannedRule[]; unchanged: number }[] {
+): { pointer: string; changes: PlannedRule[]; unchanged: number } {
   const present = listRules(db, actor.organizationId, subject.id);
   const { changes, unchanged, others } = matchRules(present, rules, claim);
-  if (changes.length === 0) return [{ pointer, changes: [], unchanged }];
+  const planned = { pointer, changes: changes.map((change) => ({ ...change, owner, subject })), unchanged };
+  if (changes.length === 0) return planned;
   faults.guard(pointer, () => {
     checkRulesChangeable(actor, subject);
     for (const { after } of changes) if (after !== null) checkPlan(db, actor, after.ruleType);
     checkBounds([...others.map(storedRule), ...[...rules.values()].map(({ canonical }) => canonical)]);
   });
-  return [{ pointer, changes: changes.map((change) => ({ ...change, owner, subject })), unchanged }];
+  return planned;
 }
 
 /** Collects what is wrong, so that all of it is named at once. */
 class Faults {
-  readonly #found: { readonly error: ApiError; readonly placed: PlacedText }[] = [];
+  readonly #found: FolderFault[] = [];
 
-  /** Does some work about a place; what it throws is a fault there, or below. */
-  guard(pointer: string, work: () => void): void {
+  /** Does some work about a place; what it throws is a fault there. @param isBody whether its `param` leads on from there */
+  guard(pointer: string, work: () => void, isBody = false): void {
     try {
       work();
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error;
-      const param = error.param ?? '';
-      const at = param.startsWith(pointer) ? param : `${pointer}${param}`;
-      const text = placed(error.message, pointer, at);
-      this.#found.push({
-        error: new ApiError(error.status, error.code, text, { param: at, cause: error }),
-        placed: { pointer: at, text },
-      });
+      const at = isBody ? `${pointer}${error.param ?? ''}` : pointer;
+      this.#found.push({ pointer: at, text: placed(error.message, pointer, at), refused: error.status === 403 });
     }
   }
 
   throwFirst(): void {
     const [first] = this.#found;
-    if (first === undefined) return;
-    throw new FolderFaults(
-      first.error,
-      this.#found.map(({ placed }) => placed),
-    );
+    if (first !== undefined) throw new FolderFaults(first, this.#found);
   }
 }
 

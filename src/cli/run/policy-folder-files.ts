@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/plain-text.ts';
-import type { Place } from '../../workbench/fixtures/fixture-source.ts';
+import { FixtureSources, type Place } from '../../workbench/fixtures/fixture-source.ts';
 import { placeText } from '../../workbench/fixtures/report-text.ts';
 import { type ReadFolder, readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -10,7 +10,7 @@ import { UsageError } from '../terminal/usage-error.ts';
 /** What a policy folder states. @throws UsageError after a line for each fault */
 export function folderAt(place: string): ReadFolder {
   if (!existsSync(place)) throw new UsageError(`There is no folder or file ${place}.`);
-  const read = readPolicyFolder(path.resolve(place));
+  const read = readPolicyFolder(path.resolve(place), new FixtureSources());
   if ('faults' in read) throw refusedFolder(read.faults);
   return read;
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Document } from 'yaml';
+import { Document, visit } from 'yaml';
 import ruleSchema from '../../../schemas/admin/iam-rule.json' with { type: 'json' };
 import writtenRule from '../../../schemas/admin/rule-create.json' with { type: 'json' };
 import folderSchema from '../../../schemas/workbench/policy-folder.json' with { type: 'json' };
@@ -41,11 +41,17 @@ const fileName = (name: string): string =>
   name
     .toLowerCase()
     .replaceAll(/[^a-z0-9@_.+-]+/g, '-')
-    .replaceAll(/^[-.]|-$/g, '')
+    .replace(/^[-.]+/, '')
     .slice(0, LONGEST);
 
 function yamlText(schema: string, value: object): string {
-  const document = new Document(value, { merge: true, aliasDuplicateObjects: false });
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar(_, node) {
+      // Unquoted it would mean a merge.
+      if (node.value === '<<') node.type = 'QUOTE_DOUBLE';
+    },
+  });
   document.commentBefore = ` yaml-language-server: $schema=${schema}`;
   return document.toString({ lineWidth: 0 });
 }

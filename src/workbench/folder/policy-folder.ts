@@ -5,7 +5,7 @@ import { invalidRequest } from '../../domain/errors.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import { validatePolicyFolder } from '../../generated/validators.js';
 import { locating } from '../fixtures/fixture-shape.ts';
-import { FixtureFault, FixtureSources, type Place, type SourceDocument } from '../fixtures/fixture-source.ts';
+import { FixtureFault, type FixtureSources, type Place, type SourceDocument } from '../fixtures/fixture-source.ts';
 
 /** A folder's rules as one document, and where each part of it stands. */
 export interface ReadFolder {
@@ -42,10 +42,14 @@ export function policyFiles(place: string): string[] {
 
 /**
  * The rules that a folder, or one file, states. What a rule says is not checked.
- * @param place absolute path, which is there. @returns the faults of its files, if there are any
+ * @param place absolute path, which is there. @param sources reads the files. @returns the faults of its files, if there are any
  */
-export function readPolicyFolder(place: string): ReadFolder | { readonly faults: readonly FixtureFault[] } {
-  const [sources, files, faults] = [new FixtureSources(), policyFiles(place), [] as FixtureFault[]];
+export function readPolicyFolder(
+  place: string,
+  sources: FixtureSources,
+): ReadFolder | { readonly faults: readonly FixtureFault[] } {
+  const files = policyFiles(place);
+  const faults: FixtureFault[] = [];
   const start: Place = { file: files[0] ?? place, line: 1, column: 1 };
   if (files.length === 0) return { faults: [new FixtureFault(start, 'The folder holds no .yaml or .yml file.')] };
   const merged = new MergedFolder();
