@@ -108,40 +108,39 @@ export function writeRules(
   now: number,
 ): void {
   db.transaction(() => {
+    const parts = rulePartsOf(db);
+    const subject = { organizationId, subjectId, scope: getScope(db, organizationId, subjectId) };
     for (const step of steps) {
-      if ('insert' in step) insertRow(db, organizationId, subjectId, step.insert, now);
-      else if ('update' in step) updateRow(db, organizationId, subjectId, step.id, step.update, now);
-      else deleteRow(db, organizationId, subjectId, step.delete);
+      if ('insert' in step) insertRow(db, subject, step.insert, parts, now);
+      else if ('update' in step) updateRow(db, subject, step, parts, now);
+      else deleteRow(db, subject, step.delete, parts);
     }
     recompile(db, organizationId, subjectId, compile);
   });
 }
 
-function insertRow(db: Database, organizationId: string, subjectId: string, rule: NewRule, now: number): void {
-  const { ruleValue, ...columns } = rule;
-  const row = {
-    ...columns,
-    organizationId,
-    subjectId,
-    scope: getScope(db, organizationId, subjectId),
-    ruleValueJson: rulePartsOf(db).store(rule.id, JSON.stringify(ruleValue)),
-    createdAt: now,
-    updatedAt: now,
-  };
+type Subject = Pick<RuleRecord, 'organizationId' | 'subjectId'>;
+
+function insertRow(
+  db: Database,
+  subject: Subject & Pick<RuleRecord, 'scope'>,
+  { ruleValue, ...columns }: NewRule,
+  parts: TextParts,
+  now: number,
+): void {
+  const ruleValueJson = parts.store(columns.id, JSON.stringify(ruleValue));
+  const row = { ...columns, ...subject, ruleValueJson, createdAt: now, updatedAt: now };
   db.run(build.insertInto('rules').values(row));
 }
 
 function updateRow(
   db: Database,
-  organizationId: string,
-  subjectId: string,
-  id: string,
-  changes: RuleChanges,
+  { organizationId, subjectId }: Subject,
+  { id, update: { ruleValue, ...columns } }: Extract<RuleStep, { readonly id: string }>,
+  parts: TextParts,
   now: number,
 ): void {
-  const parts = rulePartsOf(db);
   const before = getRow(db, organizationId, subjectId, id).ruleValueJson;
-  const { ruleValue, ...columns } = changes;
   const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
   db.run(
     build
@@ -154,8 +153,8 @@ function updateRow(
   parts.drop([before], [ruleValueJson]);
 }
 
-function deleteRow(db: Database, organizationId: string, subjectId: string, id: string): void {
-  rulePartsOf(db).drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
+function deleteRow(db: Database, { organizationId, subjectId }: Subject, id: string, parts: TextParts): void {
+  parts.drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
   db.run(
     build
       .deleteFrom('rules')
@@ -205,7 +204,7 @@ export function deleteRule(
   compile: CompileRules,
 ): void {
   db.transaction(() => {
-    deleteRow(db, organizationId, subjectId, id);
+    deleteRow(db, { organizationId, subjectId }, id, rulePartsOf(db));
     recompile(db, organizationId, subjectId, compile);
   });
 }

@@ -2,7 +2,7 @@ import { appliedView, applyFolder, checkNoNewAccess, planView } from '../../../a
 import { type FolderPlan, type PlanOptions, readFolderPlan } from '../../../admin/folder/plan-folder.ts';
 import { StaleRules, writeJudged } from '../../../admin/rules/judged-change.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
-import type { AccessDiff, PolicyPlan } from '../../../generated/types.ts';
+import type { AccessDiff, PolicyFolder, PolicyPlan } from '../../../generated/types.ts';
 import { validateAccessDiff } from '../../../generated/validators.js';
 import { getOrganization } from '../../../store/tenants/tenants.ts';
 import { replacementsOf } from '../../../workbench/analysis/drafts.ts';
@@ -13,6 +13,10 @@ import type { Handlers } from '../../register.ts';
 import { flag, queryParameter } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
 import { answer, type MasterDeps } from './master-route.ts';
+
+/** What one request may state and change: its thread reads and writes all of it while others wait. */
+const MOST_STATED = 1000;
+const MOST_CHANGES = 500;
 
 interface PlannedFolder {
   readonly plan: FolderPlan;
@@ -28,6 +32,7 @@ export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }
   ): Promise<void> => {
     const actor = actorOf(ctx);
     const folder = readFolderDocument(ctx.state.body);
+    checkNumber('owners and rules', stated(folder), MOST_STATED);
     const [prune, withoutCredential] = [flag(ctx, 'prune'), flag(ctx, 'withoutCredential')];
     const { failOnNewAccess, ...planned } = options;
     const world = { catalog, trustedProxies };
@@ -63,10 +68,26 @@ export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }
       const revision = queryParameter(ctx, 'revision');
       await answerJudged(ctx, { reviewed, failOnNewAccess }, async (plan, access) => {
         if (failOnNewAccess) checkNoNewAccess(access);
+        checkNumber('changes', plan.changes.length, MOST_CHANGES);
         return appliedView(await store.write((db, now) => applyFolder(db, actor, plan, { revision, now })), access);
       });
     },
   } satisfies Partial<Handlers<ManagementId>>;
+}
+
+/** Owners count as their rules do. */
+const stated = ({ organization, members = {}, keys = {} }: PolicyFolder): number =>
+  [...(organization === undefined ? [] : [organization]), ...Object.values(members), ...Object.values(keys)].reduce(
+    (sum, { rules }) => sum + 1 + Object.keys(rules).length,
+    0,
+  );
+
+/** @param what the number counts, in words. @throws ApiError 400 */
+function checkNumber(what: string, number: number, most: number): void {
+  if (number <= most) return;
+  throw invalidRequest(
+    `${number} ${what} are more than the ${most} that one request may have: use the command line, when few call.`,
+  );
 }
 
 /** The revision of the rules that a plan was reviewed for. @throws ApiError 400 */
