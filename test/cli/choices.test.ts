@@ -43,6 +43,8 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ['calls list', '--outcome <outcome>', 'permit, deny'],
   ['decisions list', '--outcome <outcome>', 'permit, deny'],
   ['policy diff', '--fail-on <what>', 'new-access'],
+  ['policy plan', '--fail-on <what>', 'new-access'],
+  ['policy apply', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
   ['replay', '--fail-on <what...>', 'new-denial, new-access'],
   ['usage', '--by <granularity>', 'hour, day, total'],
