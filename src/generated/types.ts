@@ -975,6 +975,10 @@ export interface SeenRule {
    * Whether the description is that of the time of the decision, by the audit log; else it is the present one.
    */
   describedThen: boolean;
+  /**
+   * The policy folder that stated it then, by the audit log; absent: none did.
+   */
+  managedBy?: ManagedBy;
 }
 
 export interface DenialStep {
@@ -4794,6 +4798,10 @@ export interface AccessRule {
   groupName?: string;
   ruleType: RuleType;
   description: string | null;
+  /**
+   * Absent: no policy folder states it.
+   */
+  managedBy?: ManagedBy;
 }
 
 /**

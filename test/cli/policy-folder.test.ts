@@ -299,3 +299,15 @@ expect:
   });
   expect(await test('--folder', 'nowhere')).toMatchObject({ code: 2 });
 });
+
+it('says where a rule is managed wherever one is named', async () => {
+  write('rules/a.yaml', rules('sandbox-paid'));
+  await policy('apply', 'rules');
+  const explained = await policy('explain', '--key', 'First gateway key', '--model', 'sandbox-paid');
+  expect(masked(explained.stdout)).toContain('rule_… (key deny_models, managed by policy: no-paid)');
+  const managedBy = { source: 'policy', name: 'no-paid' };
+  const asJson = await policy('explain', '--key', 'First gateway key', '--model', 'sandbox-paid', '--json');
+  expect(jsonOf(asJson)).toMatchObject({ rules: [{ managedBy }] });
+  const access = await portcullis.run('access', 'First gateway key', '--denied');
+  expect(access.stdout).toMatch(/DESCRIPTION {2}MANAGED BY\n.* {2}policy: no-paid\n/);
+});

@@ -4,6 +4,7 @@ import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { type NamedRule, rulesText, scopeText } from './access-output.ts';
+import { managedText } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -34,11 +35,20 @@ export const violationTable = (rules: readonly NamedRule[], violations: readonly
     'Nothing is violated.',
   );
 
+/** Where a rule is changed that a policy folder states. */
+const managedNote = (rule: AccessRule): string[] =>
+  rule.managedBy === undefined ? [] : [`managed by ${managedText(rule)}`];
+
 const ruleText = (rules: readonly AccessRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
   return rule === undefined
     ? id
-    : plainText(withName(id, [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
+    : plainText(
+        withName(
+          id,
+          [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? [], managedNote(rule)].flat().join(', '),
+        ),
+      );
 };
 
 const OUTCOMES: Readonly<Record<Explanation['outcome'], string>> = {

@@ -3,6 +3,7 @@ import { plainText } from '../../lib/plain-text.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';
 import { violationTable } from './explain-output.ts';
+import { printRuleTable } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -111,15 +112,16 @@ export function showDecision(decision: LoggedDecision, names: Names, { json }: F
   print('');
   violationTable(rules, violations);
   if (rules.length > 0) print('');
-  printTable(
+  printRuleTable(
     ['RULE', 'SCOPE', 'TYPE', 'MODE', 'DESCRIPTION'],
-    rules.map((rule): Cell[] => [
+    rules,
+    (rule): Cell[] => [
       { text: rule.id },
       { text: scopeText(rule) },
       { text: rule.ruleType },
       { text: rule.mode },
       { text: rule.description === null ? '-' : `${rule.description}${rule.describedThen ? '' : ' (now)'}` },
-    ]),
+    ],
     '\nIt saw no rules.',
   );
   if (shadow !== null) {

@@ -9,6 +9,7 @@ import type {
 } from '../../generated/types.ts';
 import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
+import { printRuleTable } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -37,26 +38,12 @@ const row = (rule: IamRule): Cell[] => [
   { text: rule.description ?? '-' },
 ];
 
+const NO_RULES = 'There are no rules.';
+
 export function showRules(rules: readonly IamRule[], { json }: Format): void {
   if (json) printJson({ rules, nextCursor: null });
-  else printRules(rules, []);
+  else printRuleTable(TITLES, rules, row, NO_RULES);
 }
-
-/** With the policy folders that state them, where one does. @param marks what stands before each rule, if anything */
-function printRules(rules: readonly IamRule[], marks: readonly string[]): void {
-  const isManaged = rules.some(({ managedBy }) => managedBy !== null && managedBy !== undefined);
-  printTable(
-    [...(marks.length > 0 ? [''] : []), ...TITLES, ...(isManaged ? ['MANAGED BY'] : [])],
-    rules.map((rule, index) => [
-      ...marks.slice(index, index + 1).map((text): Cell => ({ text })),
-      ...row(rule),
-      ...(isManaged ? [{ text: managedText(rule) }] : []),
-    ]),
-    'There are no rules.',
-  );
-}
-
-const managedText = ({ managedBy }: IamRule): string => (managedBy ? `${managedBy.source}: ${managedBy.name}` : '-');
 
 /** A rule that was written, with what may not be as it was meant. */
 export function showRule(answer: RuleAnswer, { json }: Format): void {
@@ -64,7 +51,7 @@ export function showRule(answer: RuleAnswer, { json }: Format): void {
     printJson(answer);
     return;
   }
-  printRules([answer.rule], []);
+  printRuleTable(TITLES, [answer.rule], row, NO_RULES);
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 
@@ -77,7 +64,12 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
     printJson(change);
     return;
   }
-  printRules([change.before, change.rule], ['before', 'after']);
+  printRuleTable(
+    ['', ...TITLES],
+    [change.before, change.rule],
+    (rule, index) => [{ text: index === 0 ? 'before' : 'after' }, ...row(rule)],
+    NO_RULES,
+  );
   showWidening(change.widens);
   for (const warning of change.warnings) warn(`warning: ${warning}`);
 }
