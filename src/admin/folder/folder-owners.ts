@@ -18,34 +18,36 @@ export interface StatedOwner {
 type Named = Exclude<keyof PolicyFolder, 'source' | 'organization'>;
 
 interface NamedKind {
+  readonly part: Named;
   readonly scope: RuleSubject['scope'];
   readonly owner: (name: string, keys: KeyNames, pointer: string) => RuleOwner;
   /** The name by which a folder finds the owner again. */
   readonly nameOf: (subject: RuleSubject, keys: KeyNames) => string;
 }
 
+/** In the order of a folder. */
 const NAMED: Readonly<Record<Named, NamedKind>> = {
   members: {
+    part: 'members',
     scope: 'member',
     owner: (name) => ({ kind: 'member', member: name }),
     nameOf: ({ name }) => name,
   },
   keys: {
+    part: 'keys',
     scope: 'key',
     owner: (name, keys, pointer) => ({ kind: 'key', key: keys.idOf(name, pointer) }),
     nameOf: ({ id, name }, keys) => (keys.isOnly(name) ? name : id),
   },
 };
 
-const NAMED_PARTS: readonly Named[] = ['members', 'keys'];
-
 /** Everyone whose rules a folder states, in its order. */
 export function statedOwners(folder: PolicyFolder, keys: KeyNames): StatedOwner[] {
   const { organization } = folder;
-  const named = NAMED_PARTS.flatMap((part) =>
+  const named = Object.values(NAMED).flatMap(({ part, owner }) =>
     Object.entries(folder[part] ?? {}).map(([name, { rules }]): StatedOwner => {
       const pointer = `/${part}/${pointerStep(name)}`;
-      return { pointer, owner: () => NAMED[part].owner(name, keys, pointer), rules };
+      return { pointer, owner: () => owner(name, keys, pointer), rules };
     }),
   );
   if (organization === undefined) return named;
@@ -65,8 +67,7 @@ export function folderOf(source: string, owners: readonly RulesOfSubject[], keys
   const folder: PolicyFolder = { source };
   const organization = owners.find(({ subject }) => subject.scope === 'organization');
   if (organization !== undefined) folder.organization = { rules: organization.rules };
-  for (const part of NAMED_PARTS) {
-    const { scope, nameOf } = NAMED[part];
+  for (const { part, scope, nameOf } of Object.values(NAMED)) {
     const own = owners
       .filter(({ subject }) => subject.scope === scope)
       .map(({ subject, rules }): [string, FolderOwner] => [nameOf(subject, keys), { rules }])

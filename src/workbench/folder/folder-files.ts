@@ -4,6 +4,7 @@ import ruleSchema from '../../../schemas/admin/iam-rule.json' with { type: 'json
 import writtenRule from '../../../schemas/admin/rule-create.json' with { type: 'json' };
 import folderSchema from '../../../schemas/workbench/policy-folder.json' with { type: 'json' };
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
+import { NAMED_PARTS } from './policy-folder.ts';
 
 /** The schema of a folder's files, for editors; it is none of them. */
 const SCHEMA_FILE = 'policy-folder.schema.json';
@@ -12,16 +13,15 @@ const SCHEMA_FILE = 'policy-folder.schema.json';
  * A folder as files, by their paths in it: one for the organization, one for each member and each key, and the schema that editors
  * check them by. The same document gives the same files.
  */
-export function folderFiles({ source, organization, members = {}, keys = {} }: PolicyFolder): Map<string, string> {
+export function folderFiles({ source, organization, ...named }: PolicyFolder): Map<string, string> {
   return new Map([
     [SCHEMA_FILE, `${JSON.stringify(editorSchema(), null, 2)}\n`],
     ['organization.yaml', yamlText(SCHEMA_FILE, { source, ...(organization === undefined ? {} : { organization }) })],
-    ...ownerFiles('members', members),
-    ...ownerFiles('keys', keys),
+    ...NAMED_PARTS.flatMap((part) => ownerFiles(part, named[part] ?? {})),
   ]);
 }
 
-function ownerFiles(part: 'members' | 'keys', owners: Readonly<Record<string, FolderOwner>>): [string, string][] {
+function ownerFiles(part: string, owners: Readonly<Record<string, FolderOwner>>): [string, string][] {
   const names = Object.keys(owners);
   const uses = Map.groupBy(names, fileName);
   return Object.entries(owners).map(([name, owner]) => {

@@ -65,8 +65,12 @@ export function readPolicyFolder(
   return { document: merged.document, placeOf: (pointer) => merged.placeOf(pointer) ?? start };
 }
 
-/** The parts of a folder that state owners by name. */
-const NAMED_PARTS = ['members', 'keys'] as const;
+type Named = Exclude<keyof PolicyFolder, 'source' | 'organization'>;
+
+const NAMED: Readonly<Record<Named, Named>> = { members: 'members', keys: 'keys' };
+
+/** The parts of a folder that state owners by name, in its order. */
+export const NAMED_PARTS: readonly Named[] = Object.values(NAMED);
 
 type Owners = Map<string, FolderOwner>;
 
@@ -75,7 +79,7 @@ class MergedFolder {
   readonly #parts: SourceDocument[] = [];
   #source: string | undefined;
   #organization: FolderOwner | undefined;
-  readonly #named: Readonly<Record<(typeof NAMED_PARTS)[number], Owners>> = { members: new Map(), keys: new Map() };
+  readonly #named: Readonly<Record<Named, Owners>> = { members: new Map(), keys: new Map() };
 
   /** @throws FixtureFault for what is no part of a folder, or stands in another document too */
   add(document: SourceDocument): void {

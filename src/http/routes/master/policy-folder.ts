@@ -6,7 +6,7 @@ import type { AccessDiff, PolicyFolder, PolicyPlan } from '../../../generated/ty
 import { validateAccessDiff } from '../../../generated/validators.js';
 import { getOrganization } from '../../../store/tenants/tenants.ts';
 import { replacementsOf } from '../../../workbench/analysis/drafts.ts';
-import { readFolderDocument } from '../../../workbench/folder/policy-folder.ts';
+import { NAMED_PARTS, readFolderDocument } from '../../../workbench/folder/policy-folder.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
@@ -76,11 +76,11 @@ export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }
 }
 
 /** Owners count as their rules do. */
-const stated = ({ organization, members = {}, keys = {} }: PolicyFolder): number =>
-  [...(organization === undefined ? [] : [organization]), ...Object.values(members), ...Object.values(keys)].reduce(
-    (sum, { rules }) => sum + 1 + Object.keys(rules).length,
-    0,
-  );
+const stated = ({ organization, ...named }: PolicyFolder): number =>
+  [
+    ...(organization === undefined ? [] : [organization]),
+    ...NAMED_PARTS.flatMap((part) => Object.values(named[part] ?? {})),
+  ].reduce((sum, { rules }) => sum + 1 + Object.keys(rules).length, 0);
 
 /** @param what the number counts, in words. @throws ApiError 400 */
 function checkNumber(what: string, number: number, most: number): void {
