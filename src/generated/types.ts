@@ -5345,6 +5345,12 @@ export interface PolicyFolder {
    */
   organization?: FolderOwner;
   /**
+   * Groups' rules, by name or id.
+   */
+  groups?: {
+    [k: string]: FolderOwner;
+  };
+  /**
    * Members' rules, by e-mail or membership id.
    */
   members?: {

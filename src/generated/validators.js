@@ -39350,7 +39350,7 @@ validate599.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 export const validateLintFinding = validate600;
 
 export const validatePolicyFolder = validate603;
-const schema260 = {"type":"object","additionalProperties":false,"properties":{"source":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},"organization":{"$ref":"FolderOwner"},"members":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"keys":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}}},"$id":"PolicyFolder"};
+const schema260 = {"type":"object","additionalProperties":false,"properties":{"source":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},"organization":{"$ref":"FolderOwner"},"groups":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"members":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"keys":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}}},"$id":"PolicyFolder"};
 const pattern121 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
 const schema261 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":false,"patternProperties":{"^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$":{"$ref":"FolderRule"}}}},"$id":"FolderOwner"};
 const pattern122 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
@@ -39476,7 +39476,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "source") || (key0 === "organization")) || (key0 === "members")) || (key0 === "keys"))){
+if(!(((((key0 === "source") || (key0 === "organization")) || (key0 === "groups")) || (key0 === "members")) || (key0 === "keys"))){
 validate603.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -39516,14 +39516,14 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.members !== undefined){
-let data2 = data.members;
+if(data.groups !== undefined){
+let data2 = data.groups;
 const _errs5 = errors;
 if(errors === _errs5){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key1 in data2){
 const _errs8 = errors;
-if(!(validate604(data2[key1], {instancePath:instancePath+"/members/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+if(!(validate604(data2[key1], {instancePath:instancePath+"/groups/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate604.errors : vErrors.concat(validate604.errors);
 errors = vErrors.length;
 }
@@ -39534,7 +39534,7 @@ break;
 }
 }
 else {
-validate603.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate603.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39544,14 +39544,14 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.keys !== undefined){
-let data4 = data.keys;
+if(data.members !== undefined){
+let data4 = data.members;
 const _errs9 = errors;
 if(errors === _errs9){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key2 in data4){
 const _errs12 = errors;
-if(!(validate604(data4[key2], {instancePath:instancePath+"/keys/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key2,rootData,dynamicAnchors}))){
+if(!(validate604(data4[key2], {instancePath:instancePath+"/members/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key2,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate604.errors : vErrors.concat(validate604.errors);
 errors = vErrors.length;
 }
@@ -39562,7 +39562,7 @@ break;
 }
 }
 else {
-validate603.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate603.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39570,6 +39570,35 @@ var valid0 = _errs9 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.keys !== undefined){
+let data6 = data.keys;
+const _errs13 = errors;
+if(errors === _errs13){
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+for(const key3 in data6){
+const _errs16 = errors;
+if(!(validate604(data6[key3], {instancePath:instancePath+"/keys/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate604.errors : vErrors.concat(validate604.errors);
+errors = vErrors.length;
+}
+var valid3 = _errs16 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate603.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -39590,16 +39619,16 @@ export const validateFolderOwner = validate604;
 
 export const validateFolderRule = validate605;
 
-export const validatePolicyPlan = validate610;
+export const validatePolicyPlan = validate611;
 const schema263 = {"type":"object","additionalProperties":false,"required":["applied","source","digest","prune","ruleRevision","changes","unchanged","warnings","access"],"properties":{"applied":{"type":"boolean"},"source":{"type":"string"},"digest":{"type":"string"},"prune":{"type":"boolean"},"ruleRevision":{"type":"integer"},"changes":{"type":"array","items":{"$ref":"PolicyPlanChange"}},"unchanged":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}},"access":{"anyOf":[{"$ref":"AccessDiff"},{"type":"null"}]}},"$id":"PolicyPlan"};
 const schema264 = {"type":"object","additionalProperties":false,"required":["action","owner","name","ruleId","before","after"],"properties":{"action":{"type":"string","enum":["add","change","adopt","rename","remove"]},"owner":{"$ref":"PolicyPlanOwner"},"name":{"type":["string","null"]},"ruleId":{"type":["string","null"]},"before":{"anyOf":[{"$ref":"RuleCreate"},{"type":"null"}]},"after":{"anyOf":[{"$ref":"RuleCreate"},{"type":"null"}]}},"$id":"PolicyPlanChange"};
 const schema265 = {"type":"object","additionalProperties":false,"required":["scope","id","name"],"properties":{"scope":{"$ref":"Scope"},"id":{"type":"string"},"name":{"type":"string"}},"$id":"PolicyPlanOwner"};
 
-function validate612(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate613(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlanOwner" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate612.evaluated;
+const evaluated0 = validate613.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39610,14 +39639,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))){
-validate612.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate613.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "scope") || (key0 === "id")) || (key0 === "name"))){
-validate612.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate613.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -39638,7 +39667,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs3 = errors;
 if(typeof data.id !== "string"){
-validate612.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate613.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -39650,7 +39679,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs5 = errors;
 if(typeof data.name !== "string"){
-validate612.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate613.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -39664,21 +39693,21 @@ var valid0 = true;
 }
 }
 else {
-validate612.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate613.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate612.errors = vErrors;
+validate613.errors = vErrors;
 return errors === 0;
 }
-validate612.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate613.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate612(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlanChange" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate611.evaluated;
+const evaluated0 = validate612.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39689,14 +39718,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.action === undefined) && (missing0 = "action")) || ((data.owner === undefined) && (missing0 = "owner"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.ruleId === undefined) && (missing0 = "ruleId"))) || ((data.before === undefined) && (missing0 = "before"))) || ((data.after === undefined) && (missing0 = "after"))){
-validate611.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate612.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "action") || (key0 === "owner")) || (key0 === "name")) || (key0 === "ruleId")) || (key0 === "before")) || (key0 === "after"))){
-validate611.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate612.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -39706,11 +39735,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate611.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate612.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((data0 === "add") || (data0 === "change")) || (data0 === "adopt")) || (data0 === "rename")) || (data0 === "remove"))){
-validate611.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema264.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate612.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema264.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -39721,8 +39750,8 @@ var valid0 = true;
 if(valid0){
 if(data.owner !== undefined){
 const _errs4 = errors;
-if(!(validate612(data.owner, {instancePath:instancePath+"/owner",parentData:data,parentDataProperty:"owner",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate612.errors : vErrors.concat(validate612.errors);
+if(!(validate613(data.owner, {instancePath:instancePath+"/owner",parentData:data,parentDataProperty:"owner",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate613.errors : vErrors.concat(validate613.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -39735,7 +39764,7 @@ if(data.name !== undefined){
 let data2 = data.name;
 const _errs5 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate611.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema264.properties.name.type},message:"must be string,null"}];
+validate612.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema264.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -39748,7 +39777,7 @@ if(data.ruleId !== undefined){
 let data3 = data.ruleId;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate611.errors = [{instancePath:instancePath+"/ruleId",schemaPath:"#/properties/ruleId/type",keyword:"type",params:{type: schema264.properties.ruleId.type},message:"must be string,null"}];
+validate612.errors = [{instancePath:instancePath+"/ruleId",schemaPath:"#/properties/ruleId/type",keyword:"type",params:{type: schema264.properties.ruleId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -39791,7 +39820,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate611.errors = vErrors;
+validate612.errors = vErrors;
 return false;
 }
 else {
@@ -39845,7 +39874,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate611.errors = vErrors;
+validate612.errors = vErrors;
 return false;
 }
 else {
@@ -39873,21 +39902,21 @@ var valid0 = true;
 }
 }
 else {
-validate611.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate612.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate611.errors = vErrors;
+validate612.errors = vErrors;
 return errors === 0;
 }
-validate611.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate612.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate610(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlan" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate610.evaluated;
+const evaluated0 = validate611.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39898,14 +39927,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.applied === undefined) && (missing0 = "applied")) || ((data.source === undefined) && (missing0 = "source"))) || ((data.digest === undefined) && (missing0 = "digest"))) || ((data.prune === undefined) && (missing0 = "prune"))) || ((data.ruleRevision === undefined) && (missing0 = "ruleRevision"))) || ((data.changes === undefined) && (missing0 = "changes"))) || ((data.unchanged === undefined) && (missing0 = "unchanged"))) || ((data.warnings === undefined) && (missing0 = "warnings"))) || ((data.access === undefined) && (missing0 = "access"))){
-validate610.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate611.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func1.call(schema263.properties, key0))){
-validate610.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate611.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -39914,7 +39943,7 @@ if(_errs1 === errors){
 if(data.applied !== undefined){
 const _errs2 = errors;
 if(typeof data.applied !== "boolean"){
-validate610.errors = [{instancePath:instancePath+"/applied",schemaPath:"#/properties/applied/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate611.errors = [{instancePath:instancePath+"/applied",schemaPath:"#/properties/applied/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -39926,7 +39955,7 @@ if(valid0){
 if(data.source !== undefined){
 const _errs4 = errors;
 if(typeof data.source !== "string"){
-validate610.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate611.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -39938,7 +39967,7 @@ if(valid0){
 if(data.digest !== undefined){
 const _errs6 = errors;
 if(typeof data.digest !== "string"){
-validate610.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate611.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -39950,7 +39979,7 @@ if(valid0){
 if(data.prune !== undefined){
 const _errs8 = errors;
 if(typeof data.prune !== "boolean"){
-validate610.errors = [{instancePath:instancePath+"/prune",schemaPath:"#/properties/prune/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate611.errors = [{instancePath:instancePath+"/prune",schemaPath:"#/properties/prune/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -39963,7 +39992,7 @@ if(data.ruleRevision !== undefined){
 let data4 = data.ruleRevision;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate610.errors = [{instancePath:instancePath+"/ruleRevision",schemaPath:"#/properties/ruleRevision/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate611.errors = [{instancePath:instancePath+"/ruleRevision",schemaPath:"#/properties/ruleRevision/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -39981,8 +40010,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs14 = errors;
-if(!(validate611(data5[i0], {instancePath:instancePath+"/changes/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+if(!(validate612(data5[i0], {instancePath:instancePath+"/changes/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate612.errors : vErrors.concat(validate612.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs14 === errors;
@@ -39992,7 +40021,7 @@ break;
 }
 }
 else {
-validate610.errors = [{instancePath:instancePath+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate611.errors = [{instancePath:instancePath+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -40006,7 +40035,7 @@ if(data.unchanged !== undefined){
 let data7 = data.unchanged;
 const _errs15 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate610.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate611.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -40025,7 +40054,7 @@ const len1 = data8.length;
 for(let i1=0; i1<len1; i1++){
 const _errs19 = errors;
 if(typeof data8[i1] !== "string"){
-validate610.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate611.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -40035,7 +40064,7 @@ break;
 }
 }
 else {
-validate610.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate611.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -40079,7 +40108,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate610.errors = vErrors;
+validate611.errors = vErrors;
 return false;
 }
 else {
@@ -40110,28 +40139,28 @@ var valid0 = true;
 }
 }
 else {
-validate610.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate611.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate610.errors = vErrors;
+validate611.errors = vErrors;
 return errors === 0;
 }
-validate610.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate611.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicyPlanChange = validate611;
+export const validatePolicyPlanChange = validate612;
 
-export const validatePolicyPlanOwner = validate612;
+export const validatePolicyPlanOwner = validate613;
 
-export const validateReplayEvent = validate619;
+export const validateReplayEvent = validate620;
 const schema266 = {"oneOf":[{"$ref":"ReplayProgress"},{"$ref":"ReplayReport"}],"$id":"ReplayEvent"};
 const schema267 = {"type":"object","additionalProperties":false,"required":["done","all"],"properties":{"done":{"type":"integer"},"all":{"type":"integer"}},"$id":"ReplayProgress"};
 
-function validate620(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate621(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayProgress" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate620.evaluated;
+const evaluated0 = validate621.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40142,14 +40171,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.done === undefined) && (missing0 = "done")) || ((data.all === undefined) && (missing0 = "all"))){
-validate620.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate621.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "done") || (key0 === "all"))){
-validate620.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate621.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40159,7 +40188,7 @@ if(data.done !== undefined){
 let data0 = data.done;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate620.errors = [{instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate621.errors = [{instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40172,7 +40201,7 @@ if(data.all !== undefined){
 let data1 = data.all;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate620.errors = [{instancePath:instancePath+"/all",schemaPath:"#/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate621.errors = [{instancePath:instancePath+"/all",schemaPath:"#/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40185,23 +40214,23 @@ var valid0 = true;
 }
 }
 else {
-validate620.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate621.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate620.errors = vErrors;
+validate621.errors = vErrors;
 return errors === 0;
 }
-validate620.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate621.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema268 = {"type":"object","additionalProperties":false,"required":["by","policyRevision","from","to","decisions","unchanged","changed","unjudged","otherPolicies","recorded","groupBy","groups","moreGroups","rules","warnings"],"properties":{"by":{"type":"string","enum":["recorded","current","draft"]},"policyRevision":{"type":"string"},"from":{"type":"string"},"to":{"type":"string"},"decisions":{"type":"integer"},"unchanged":{"type":"integer"},"changed":{"$ref":"ReplayChanged"},"unjudged":{"type":"array","items":{"$ref":"ReplayUnjudged"}},"otherPolicies":{"type":"array","items":{"$ref":"ReplayOtherPolicy"}},"recorded":{"oneOf":[{"type":"null"},{"$ref":"ReplayProof"}]},"groupBy":{"type":"array","items":{"$ref":"ReplayDimension"}},"groups":{"type":"array","items":{"$ref":"ReplayGroup"}},"moreGroups":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"ReplayReport"};
 const schema269 = {"type":"object","additionalProperties":false,"required":["denied","permitted","widened","narrowed"],"properties":{"denied":{"type":"integer"},"permitted":{"type":"integer"},"widened":{"type":"integer"},"narrowed":{"type":"integer"}},"$id":"ReplayChanged"};
 
-function validate623(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate624(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayChanged" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate623.evaluated;
+const evaluated0 = validate624.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40212,14 +40241,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.denied === undefined) && (missing0 = "denied")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.widened === undefined) && (missing0 = "widened"))) || ((data.narrowed === undefined) && (missing0 = "narrowed"))){
-validate623.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate624.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "denied") || (key0 === "permitted")) || (key0 === "widened")) || (key0 === "narrowed"))){
-validate623.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate624.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40229,7 +40258,7 @@ if(data.denied !== undefined){
 let data0 = data.denied;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate623.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate624.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40242,7 +40271,7 @@ if(data.permitted !== undefined){
 let data1 = data.permitted;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate623.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate624.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40255,7 +40284,7 @@ if(data.widened !== undefined){
 let data2 = data.widened;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate623.errors = [{instancePath:instancePath+"/widened",schemaPath:"#/properties/widened/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate624.errors = [{instancePath:instancePath+"/widened",schemaPath:"#/properties/widened/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -40268,7 +40297,7 @@ if(data.narrowed !== undefined){
 let data3 = data.narrowed;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate623.errors = [{instancePath:instancePath+"/narrowed",schemaPath:"#/properties/narrowed/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate624.errors = [{instancePath:instancePath+"/narrowed",schemaPath:"#/properties/narrowed/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -40283,22 +40312,22 @@ var valid0 = true;
 }
 }
 else {
-validate623.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate624.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate623.errors = vErrors;
+validate624.errors = vErrors;
 return errors === 0;
 }
-validate623.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate624.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema270 = {"type":"object","additionalProperties":false,"required":["reason","decisions","examples"],"properties":{"reason":{"type":"string","enum":["not_on_record","damaged","subject_gone","failed"]},"decisions":{"type":"integer"},"examples":{"type":"array","items":{"type":"string"}}},"$id":"ReplayUnjudged"};
 
-function validate625(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate626(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayUnjudged" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate625.evaluated;
+const evaluated0 = validate626.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40309,14 +40338,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.reason === undefined) && (missing0 = "reason")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.examples === undefined) && (missing0 = "examples"))){
-validate625.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate626.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "reason") || (key0 === "decisions")) || (key0 === "examples"))){
-validate625.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate626.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40326,11 +40355,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate625.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate626.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data0 === "not_on_record") || (data0 === "damaged")) || (data0 === "subject_gone")) || (data0 === "failed"))){
-validate625.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema270.properties.reason.enum},message:"must be equal to one of the allowed values"}];
+validate626.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema270.properties.reason.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40343,7 +40372,7 @@ if(data.decisions !== undefined){
 let data1 = data.decisions;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate625.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate626.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40362,7 +40391,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate625.errors = [{instancePath:instancePath+"/examples/" + i0,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate626.errors = [{instancePath:instancePath+"/examples/" + i0,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -40372,7 +40401,7 @@ break;
 }
 }
 else {
-validate625.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate626.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -40387,22 +40416,22 @@ var valid0 = true;
 }
 }
 else {
-validate625.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate626.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate625.errors = vErrors;
+validate626.errors = vErrors;
 return errors === 0;
 }
-validate625.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate626.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema271 = {"type":"object","additionalProperties":false,"required":["digest","decisions"],"properties":{"digest":{"type":"string"},"decisions":{"type":"integer"}},"$id":"ReplayOtherPolicy"};
 
-function validate627(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate628(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayOtherPolicy" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate627.evaluated;
+const evaluated0 = validate628.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40413,14 +40442,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.digest === undefined) && (missing0 = "digest")) || ((data.decisions === undefined) && (missing0 = "decisions"))){
-validate627.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate628.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "digest") || (key0 === "decisions"))){
-validate627.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate628.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40429,7 +40458,7 @@ if(_errs1 === errors){
 if(data.digest !== undefined){
 const _errs2 = errors;
 if(typeof data.digest !== "string"){
-validate627.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate628.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40442,7 +40471,7 @@ if(data.decisions !== undefined){
 let data1 = data.decisions;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate627.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate628.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40455,24 +40484,24 @@ var valid0 = true;
 }
 }
 else {
-validate627.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate628.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate627.errors = vErrors;
+validate628.errors = vErrors;
 return errors === 0;
 }
-validate627.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate628.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema272 = {"type":"object","additionalProperties":false,"required":["identical","different","differences"],"properties":{"identical":{"type":"integer"},"different":{"type":"integer"},"differences":{"type":"array","items":{"$ref":"ReplayDifference"}}},"$id":"ReplayProof"};
 const schema273 = {"type":"object","additionalProperties":false,"required":["decisionId","decisions","recorded","replayed"],"properties":{"decisionId":{"type":"string"},"decisions":{"type":"integer"},"recorded":{"$ref":"ReplayResult"},"replayed":{"$ref":"ReplayResult"}},"$id":"ReplayDifference"};
 const schema274 = {"type":"object","additionalProperties":false,"required":["outcome","reasonJson","violationsJson","shadowJson"],"properties":{"outcome":{"type":"string","enum":["permit","deny"]},"reasonJson":{"type":["string","null"]},"violationsJson":{"type":"string"},"shadowJson":{"type":["string","null"]}},"$id":"ReplayResult"};
 
-function validate631(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate632(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayResult" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate631.evaluated;
+const evaluated0 = validate632.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40483,14 +40512,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reasonJson === undefined) && (missing0 = "reasonJson"))) || ((data.violationsJson === undefined) && (missing0 = "violationsJson"))) || ((data.shadowJson === undefined) && (missing0 = "shadowJson"))){
-validate631.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate632.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "outcome") || (key0 === "reasonJson")) || (key0 === "violationsJson")) || (key0 === "shadowJson"))){
-validate631.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate632.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40500,11 +40529,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate631.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate632.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "permit") || (data0 === "deny"))){
-validate631.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema274.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate632.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema274.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40517,7 +40546,7 @@ if(data.reasonJson !== undefined){
 let data1 = data.reasonJson;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate631.errors = [{instancePath:instancePath+"/reasonJson",schemaPath:"#/properties/reasonJson/type",keyword:"type",params:{type: schema274.properties.reasonJson.type},message:"must be string,null"}];
+validate632.errors = [{instancePath:instancePath+"/reasonJson",schemaPath:"#/properties/reasonJson/type",keyword:"type",params:{type: schema274.properties.reasonJson.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40529,7 +40558,7 @@ if(valid0){
 if(data.violationsJson !== undefined){
 const _errs6 = errors;
 if(typeof data.violationsJson !== "string"){
-validate631.errors = [{instancePath:instancePath+"/violationsJson",schemaPath:"#/properties/violationsJson/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate632.errors = [{instancePath:instancePath+"/violationsJson",schemaPath:"#/properties/violationsJson/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -40542,10 +40571,103 @@ if(data.shadowJson !== undefined){
 let data3 = data.shadowJson;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate631.errors = [{instancePath:instancePath+"/shadowJson",schemaPath:"#/properties/shadowJson/type",keyword:"type",params:{type: schema274.properties.shadowJson.type},message:"must be string,null"}];
+validate632.errors = [{instancePath:instancePath+"/shadowJson",schemaPath:"#/properties/shadowJson/type",keyword:"type",params:{type: schema274.properties.shadowJson.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate632.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate632.errors = vErrors;
+return errors === 0;
+}
+validate632.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate631(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ReplayDifference" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate631.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.decisionId === undefined) && (missing0 = "decisionId")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.replayed === undefined) && (missing0 = "replayed"))){
+validate631.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "decisionId") || (key0 === "decisions")) || (key0 === "recorded")) || (key0 === "replayed"))){
+validate631.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.decisionId !== undefined){
+const _errs2 = errors;
+if(typeof data.decisionId !== "string"){
+validate631.errors = [{instancePath:instancePath+"/decisionId",schemaPath:"#/properties/decisionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decisions !== undefined){
+let data1 = data.decisions;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate631.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.recorded !== undefined){
+const _errs6 = errors;
+if(!(validate632(data.recorded, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate632.errors : vErrors.concat(validate632.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayed !== undefined){
+const _errs7 = errors;
+if(!(validate632(data.replayed, {instancePath:instancePath+"/replayed",parentData:data,parentDataProperty:"replayed",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate632.errors : vErrors.concat(validate632.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
@@ -40568,7 +40690,7 @@ validate631.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 
 function validate630(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ReplayDifference" */;
+/*# sourceURL="ReplayProof" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate630.evaluated;
@@ -40581,108 +40703,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.decisionId === undefined) && (missing0 = "decisionId")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.replayed === undefined) && (missing0 = "replayed"))){
+if((((data.identical === undefined) && (missing0 = "identical")) || ((data.different === undefined) && (missing0 = "different"))) || ((data.differences === undefined) && (missing0 = "differences"))){
 validate630.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "decisionId") || (key0 === "decisions")) || (key0 === "recorded")) || (key0 === "replayed"))){
-validate630.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.decisionId !== undefined){
-const _errs2 = errors;
-if(typeof data.decisionId !== "string"){
-validate630.errors = [{instancePath:instancePath+"/decisionId",schemaPath:"#/properties/decisionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decisions !== undefined){
-let data1 = data.decisions;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate630.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.recorded !== undefined){
-const _errs6 = errors;
-if(!(validate631(data.recorded, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate631.errors : vErrors.concat(validate631.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayed !== undefined){
-const _errs7 = errors;
-if(!(validate631(data.replayed, {instancePath:instancePath+"/replayed",parentData:data,parentDataProperty:"replayed",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate631.errors : vErrors.concat(validate631.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate630.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate630.errors = vErrors;
-return errors === 0;
-}
-validate630.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate629(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ReplayProof" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate629.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.identical === undefined) && (missing0 = "identical")) || ((data.different === undefined) && (missing0 = "different"))) || ((data.differences === undefined) && (missing0 = "differences"))){
-validate629.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
 if(!(((key0 === "identical") || (key0 === "different")) || (key0 === "differences"))){
-validate629.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate630.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40692,7 +40721,7 @@ if(data.identical !== undefined){
 let data0 = data.identical;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate629.errors = [{instancePath:instancePath+"/identical",schemaPath:"#/properties/identical/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate630.errors = [{instancePath:instancePath+"/identical",schemaPath:"#/properties/identical/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40705,7 +40734,7 @@ if(data.different !== undefined){
 let data1 = data.different;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate629.errors = [{instancePath:instancePath+"/different",schemaPath:"#/properties/different/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate630.errors = [{instancePath:instancePath+"/different",schemaPath:"#/properties/different/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40723,8 +40752,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate630(data2[i0], {instancePath:instancePath+"/differences/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate630.errors : vErrors.concat(validate630.errors);
+if(!(validate631(data2[i0], {instancePath:instancePath+"/differences/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate631.errors : vErrors.concat(validate631.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -40734,7 +40763,7 @@ break;
 }
 }
 else {
-validate629.errors = [{instancePath:instancePath+"/differences",schemaPath:"#/properties/differences/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate630.errors = [{instancePath:instancePath+"/differences",schemaPath:"#/properties/differences/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -40749,22 +40778,22 @@ var valid0 = true;
 }
 }
 else {
-validate629.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate630.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate629.errors = vErrors;
+validate630.errors = vErrors;
 return errors === 0;
 }
-validate629.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate630.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema275 = {"type":"string","enum":["key","member","rule","model"],"$id":"ReplayDimension"};
 
-function validate636(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate637(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayDimension" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate636.evaluated;
+const evaluated0 = validate637.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40772,26 +40801,26 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate636.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate637.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "key") || (data === "member")) || (data === "rule")) || (data === "model"))){
-validate636.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema275.enum},message:"must be equal to one of the allowed values"}];
+validate637.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema275.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate636.errors = vErrors;
+validate637.errors = vErrors;
 return errors === 0;
 }
-validate636.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate637.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema276 = {"type":"object","additionalProperties":false,"required":["change","key","member","model","ruleIds","decisions","examples"],"properties":{"change":{"$ref":"ReplayChange"},"key":{"oneOf":[{"type":"null"},{"$ref":"ReplayNamed"}]},"member":{"oneOf":[{"type":"null"},{"$ref":"ReplayNamed"}]},"model":{"type":["string","null"]},"ruleIds":{"type":["array","null"],"items":{"type":"string"}},"decisions":{"type":"integer"},"examples":{"type":"array","items":{"type":"string"}}},"$id":"ReplayGroup"};
 const schema277 = {"type":"string","enum":["denied","permitted","widened","narrowed"],"$id":"ReplayChange"};
 
-function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate640(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayChange" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate639.evaluated;
+const evaluated0 = validate640.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40799,25 +40828,25 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate639.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate640.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "denied") || (data === "permitted")) || (data === "widened")) || (data === "narrowed"))){
-validate639.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema277.enum},message:"must be equal to one of the allowed values"}];
+validate640.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema277.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate639.errors = vErrors;
+validate640.errors = vErrors;
 return errors === 0;
 }
-validate639.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate640.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema278 = {"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"type":"string"},"name":{"type":["string","null"]}},"$id":"ReplayNamed"};
 
-function validate641(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate642(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayNamed" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate641.evaluated;
+const evaluated0 = validate642.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40828,14 +40857,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))){
-validate641.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate642.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "id") || (key0 === "name"))){
-validate641.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate642.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40844,7 +40873,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate641.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate642.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40857,7 +40886,7 @@ if(data.name !== undefined){
 let data1 = data.name;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate641.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema278.properties.name.type},message:"must be string,null"}];
+validate642.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema278.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -40870,21 +40899,21 @@ var valid0 = true;
 }
 }
 else {
-validate641.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate642.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate641.errors = vErrors;
+validate642.errors = vErrors;
 return errors === 0;
 }
-validate641.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate642.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate638(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayGroup" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate638.evaluated;
+const evaluated0 = validate639.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40895,14 +40924,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.change === undefined) && (missing0 = "change")) || ((data.key === undefined) && (missing0 = "key"))) || ((data.member === undefined) && (missing0 = "member"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.examples === undefined) && (missing0 = "examples"))){
-validate638.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate639.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "change") || (key0 === "key")) || (key0 === "member")) || (key0 === "model")) || (key0 === "ruleIds")) || (key0 === "decisions")) || (key0 === "examples"))){
-validate638.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate639.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40910,8 +40939,8 @@ break;
 if(_errs1 === errors){
 if(data.change !== undefined){
 const _errs2 = errors;
-if(!(validate639(data.change, {instancePath:instancePath+"/change",parentData:data,parentDataProperty:"change",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
+if(!(validate640(data.change, {instancePath:instancePath+"/change",parentData:data,parentDataProperty:"change",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate640.errors : vErrors.concat(validate640.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -40943,8 +40972,8 @@ valid1 = true;
 passing0 = 0;
 }
 const _errs7 = errors;
-if(!(validate641(data1, {instancePath:instancePath+"/key",parentData:data,parentDataProperty:"key",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate641.errors : vErrors.concat(validate641.errors);
+if(!(validate642(data1, {instancePath:instancePath+"/key",parentData:data,parentDataProperty:"key",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs7 === errors;
@@ -40967,7 +40996,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate638.errors = vErrors;
+validate639.errors = vErrors;
 return false;
 }
 else {
@@ -41010,8 +41039,8 @@ valid2 = true;
 passing1 = 0;
 }
 const _errs12 = errors;
-if(!(validate641(data2, {instancePath:instancePath+"/member",parentData:data,parentDataProperty:"member",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate641.errors : vErrors.concat(validate641.errors);
+if(!(validate642(data2, {instancePath:instancePath+"/member",parentData:data,parentDataProperty:"member",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs12 === errors;
@@ -41034,7 +41063,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate638.errors = vErrors;
+validate639.errors = vErrors;
 return false;
 }
 else {
@@ -41058,7 +41087,7 @@ if(data.model !== undefined){
 let data3 = data.model;
 const _errs13 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate638.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema276.properties.model.type},message:"must be string,null"}];
+validate639.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema276.properties.model.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -41071,7 +41100,7 @@ if(data.ruleIds !== undefined){
 let data4 = data.ruleIds;
 const _errs15 = errors;
 if((!(Array.isArray(data4))) && (data4 !== null)){
-validate638.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: schema276.properties.ruleIds.type},message:"must be array,null"}];
+validate639.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: schema276.properties.ruleIds.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs15){
@@ -41081,7 +41110,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs17 = errors;
 if(typeof data4[i0] !== "string"){
-validate638.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate639.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -41101,7 +41130,7 @@ if(data.decisions !== undefined){
 let data6 = data.decisions;
 const _errs19 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate638.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate639.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -41120,7 +41149,7 @@ const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs23 = errors;
 if(typeof data7[i1] !== "string"){
-validate638.errors = [{instancePath:instancePath+"/examples/" + i1,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate639.errors = [{instancePath:instancePath+"/examples/" + i1,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs23 === errors;
@@ -41130,7 +41159,7 @@ break;
 }
 }
 else {
-validate638.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate639.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41149,21 +41178,21 @@ var valid0 = true;
 }
 }
 else {
-validate638.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate639.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate638.errors = vErrors;
+validate639.errors = vErrors;
 return errors === 0;
 }
-validate638.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate639.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate622(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate623(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate622.evaluated;
+const evaluated0 = validate623.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41174,14 +41203,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((((((data.by === undefined) && (missing0 = "by")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.from === undefined) && (missing0 = "from"))) || ((data.to === undefined) && (missing0 = "to"))) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.unchanged === undefined) && (missing0 = "unchanged"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.unjudged === undefined) && (missing0 = "unjudged"))) || ((data.otherPolicies === undefined) && (missing0 = "otherPolicies"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.groupBy === undefined) && (missing0 = "groupBy"))) || ((data.groups === undefined) && (missing0 = "groups"))) || ((data.moreGroups === undefined) && (missing0 = "moreGroups"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
-validate622.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate623.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func1.call(schema268.properties, key0))){
-validate622.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate623.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -41191,11 +41220,11 @@ if(data.by !== undefined){
 let data0 = data.by;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate622.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate623.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "recorded") || (data0 === "current")) || (data0 === "draft"))){
-validate622.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema268.properties.by.enum},message:"must be equal to one of the allowed values"}];
+validate623.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema268.properties.by.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -41207,7 +41236,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs4 = errors;
 if(typeof data.policyRevision !== "string"){
-validate622.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate623.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -41219,7 +41248,7 @@ if(valid0){
 if(data.from !== undefined){
 const _errs6 = errors;
 if(typeof data.from !== "string"){
-validate622.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate623.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -41231,7 +41260,7 @@ if(valid0){
 if(data.to !== undefined){
 const _errs8 = errors;
 if(typeof data.to !== "string"){
-validate622.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate623.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -41244,7 +41273,7 @@ if(data.decisions !== undefined){
 let data4 = data.decisions;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate622.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate623.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -41257,7 +41286,7 @@ if(data.unchanged !== undefined){
 let data5 = data.unchanged;
 const _errs12 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate622.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate623.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -41268,8 +41297,8 @@ var valid0 = true;
 if(valid0){
 if(data.changed !== undefined){
 const _errs14 = errors;
-if(!(validate623(data.changed, {instancePath:instancePath+"/changed",parentData:data,parentDataProperty:"changed",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate623.errors : vErrors.concat(validate623.errors);
+if(!(validate624(data.changed, {instancePath:instancePath+"/changed",parentData:data,parentDataProperty:"changed",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate624.errors : vErrors.concat(validate624.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -41287,8 +41316,8 @@ var valid1 = true;
 const len0 = data7.length;
 for(let i0=0; i0<len0; i0++){
 const _errs17 = errors;
-if(!(validate625(data7[i0], {instancePath:instancePath+"/unjudged/" + i0,parentData:data7,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate625.errors : vErrors.concat(validate625.errors);
+if(!(validate626(data7[i0], {instancePath:instancePath+"/unjudged/" + i0,parentData:data7,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate626.errors : vErrors.concat(validate626.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs17 === errors;
@@ -41298,7 +41327,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/unjudged",schemaPath:"#/properties/unjudged/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/unjudged",schemaPath:"#/properties/unjudged/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41317,8 +41346,8 @@ var valid2 = true;
 const len1 = data9.length;
 for(let i1=0; i1<len1; i1++){
 const _errs20 = errors;
-if(!(validate627(data9[i1], {instancePath:instancePath+"/otherPolicies/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate627.errors : vErrors.concat(validate627.errors);
+if(!(validate628(data9[i1], {instancePath:instancePath+"/otherPolicies/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate628.errors : vErrors.concat(validate628.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs20 === errors;
@@ -41328,7 +41357,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/otherPolicies",schemaPath:"#/properties/otherPolicies/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/otherPolicies",schemaPath:"#/properties/otherPolicies/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41361,8 +41390,8 @@ valid3 = true;
 passing0 = 0;
 }
 const _errs25 = errors;
-if(!(validate629(data11, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate629.errors : vErrors.concat(validate629.errors);
+if(!(validate630(data11, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate630.errors : vErrors.concat(validate630.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs25 === errors;
@@ -41385,7 +41414,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate622.errors = vErrors;
+validate623.errors = vErrors;
 return false;
 }
 else {
@@ -41414,8 +41443,8 @@ var valid4 = true;
 const len2 = data12.length;
 for(let i2=0; i2<len2; i2++){
 const _errs28 = errors;
-if(!(validate636(data12[i2], {instancePath:instancePath+"/groupBy/" + i2,parentData:data12,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate636.errors : vErrors.concat(validate636.errors);
+if(!(validate637(data12[i2], {instancePath:instancePath+"/groupBy/" + i2,parentData:data12,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate637.errors : vErrors.concat(validate637.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs28 === errors;
@@ -41425,7 +41454,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41444,8 +41473,8 @@ var valid5 = true;
 const len3 = data14.length;
 for(let i3=0; i3<len3; i3++){
 const _errs31 = errors;
-if(!(validate638(data14[i3], {instancePath:instancePath+"/groups/" + i3,parentData:data14,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate638.errors : vErrors.concat(validate638.errors);
+if(!(validate639(data14[i3], {instancePath:instancePath+"/groups/" + i3,parentData:data14,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate639.errors : vErrors.concat(validate639.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs31 === errors;
@@ -41455,7 +41484,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41469,7 +41498,7 @@ if(data.moreGroups !== undefined){
 let data16 = data.moreGroups;
 const _errs32 = errors;
 if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
-validate622.errors = [{instancePath:instancePath+"/moreGroups",schemaPath:"#/properties/moreGroups/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate623.errors = [{instancePath:instancePath+"/moreGroups",schemaPath:"#/properties/moreGroups/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -41498,7 +41527,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41518,7 +41547,7 @@ const len5 = data19.length;
 for(let i5=0; i5<len5; i5++){
 const _errs39 = errors;
 if(typeof data19[i5] !== "string"){
-validate622.errors = [{instancePath:instancePath+"/warnings/" + i5,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate623.errors = [{instancePath:instancePath+"/warnings/" + i5,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs39 === errors;
@@ -41528,7 +41557,7 @@ break;
 }
 }
 else {
-validate622.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate623.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41555,21 +41584,21 @@ var valid0 = true;
 }
 }
 else {
-validate622.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate623.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate622.errors = vErrors;
+validate623.errors = vErrors;
 return errors === 0;
 }
-validate622.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate623.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate619(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate620(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayEvent" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate619.evaluated;
+const evaluated0 = validate620.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41580,8 +41609,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate620(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate620.errors : vErrors.concat(validate620.errors);
+if(!(validate621(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate621.errors : vErrors.concat(validate621.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -41591,8 +41620,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate622(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate622.errors : vErrors.concat(validate622.errors);
+if(!(validate623(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate623.errors : vErrors.concat(validate623.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -41618,7 +41647,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate619.errors = vErrors;
+validate620.errors = vErrors;
 return false;
 }
 else {
@@ -41632,44 +41661,44 @@ vErrors = null;
 }
 }
 }
-validate619.errors = vErrors;
+validate620.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate619.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate620.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-export const validateReplayProgress = validate620;
+export const validateReplayProgress = validate621;
 
-export const validateReplayReport = validate622;
+export const validateReplayReport = validate623;
 
-export const validateReplayDimension = validate636;
+export const validateReplayDimension = validate637;
 
-export const validateReplayChange = validate639;
+export const validateReplayChange = validate640;
 
-export const validateReplayChanged = validate623;
+export const validateReplayChanged = validate624;
 
-export const validateReplayUnjudged = validate625;
+export const validateReplayUnjudged = validate626;
 
-export const validateReplayOtherPolicy = validate627;
+export const validateReplayOtherPolicy = validate628;
 
-export const validateReplayProof = validate629;
+export const validateReplayProof = validate630;
 
-export const validateReplayDifference = validate630;
+export const validateReplayDifference = validate631;
 
-export const validateReplayResult = validate631;
+export const validateReplayResult = validate632;
 
-export const validateReplayGroup = validate638;
+export const validateReplayGroup = validate639;
 
-export const validateReplayNamed = validate641;
+export const validateReplayNamed = validate642;
 
-export const validateReplayRequest = validate647;
+export const validateReplayRequest = validate648;
 const schema279 = {"type":"object","additionalProperties":false,"properties":{"from":{"type":"string"},"to":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"model":{"type":"string"},"recorded":{"type":"boolean"},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"groupBy":{"type":"array","items":{"$ref":"ReplayDimension"}},"stream":{"type":"boolean"}},"$id":"ReplayRequest"};
 
-function validate647(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate648(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate647.evaluated;
+const evaluated0 = validate648.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41681,7 +41710,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func1.call(schema279.properties, key0))){
-validate647.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate648.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -41690,7 +41719,7 @@ if(_errs1 === errors){
 if(data.from !== undefined){
 const _errs2 = errors;
 if(typeof data.from !== "string"){
-validate647.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate648.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -41702,7 +41731,7 @@ if(valid0){
 if(data.to !== undefined){
 const _errs4 = errors;
 if(typeof data.to !== "string"){
-validate647.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate648.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -41714,7 +41743,7 @@ if(valid0){
 if(data.keyId !== undefined){
 const _errs6 = errors;
 if(typeof data.keyId !== "string"){
-validate647.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate648.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -41726,7 +41755,7 @@ if(valid0){
 if(data.memberId !== undefined){
 const _errs8 = errors;
 if(typeof data.memberId !== "string"){
-validate647.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate648.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -41738,7 +41767,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs10 = errors;
 if(typeof data.model !== "string"){
-validate647.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate648.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -41750,7 +41779,7 @@ if(valid0){
 if(data.recorded !== undefined){
 const _errs12 = errors;
 if(typeof data.recorded !== "boolean"){
-validate647.errors = [{instancePath:instancePath+"/recorded",schemaPath:"#/properties/recorded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate648.errors = [{instancePath:instancePath+"/recorded",schemaPath:"#/properties/recorded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -41765,12 +41794,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 200){
-validate647.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate648.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate647.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate648.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -41791,7 +41820,7 @@ break;
 }
 }
 else {
-validate647.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate648.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41810,8 +41839,8 @@ var valid2 = true;
 const len1 = data8.length;
 for(let i1=0; i1<len1; i1++){
 const _errs19 = errors;
-if(!(validate636(data8[i1], {instancePath:instancePath+"/groupBy/" + i1,parentData:data8,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate636.errors : vErrors.concat(validate636.errors);
+if(!(validate637(data8[i1], {instancePath:instancePath+"/groupBy/" + i1,parentData:data8,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate637.errors : vErrors.concat(validate637.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs19 === errors;
@@ -41821,7 +41850,7 @@ break;
 }
 }
 else {
-validate647.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate648.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41834,7 +41863,7 @@ if(valid0){
 if(data.stream !== undefined){
 const _errs20 = errors;
 if(typeof data.stream !== "boolean"){
-validate647.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate648.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -41853,25 +41882,25 @@ var valid0 = true;
 }
 }
 else {
-validate647.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate648.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate647.errors = vErrors;
+validate648.errors = vErrors;
 return errors === 0;
 }
-validate647.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate648.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocument = validate650;
+export const validateWorldDocument = validate651;
 const schema280 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
 const schema281 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"groups":{"type":"array","items":{"$ref":"WorldDocumentGroup"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
 const schema282 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
 
-function validate652(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate653(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate652.evaluated;
+const evaluated0 = validate653.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41882,14 +41911,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.ruleValue === undefined) && (missing0 = "ruleValue"))){
-validate652.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate653.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "ruleType")) || (key0 === "ruleValue")) || (key0 === "status")) || (key0 === "mode")) || (key0 === "description"))){
-validate652.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate653.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -41901,18 +41930,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func7(data0) > 128){
-validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate653.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data0) < 1){
-validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate653.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate653.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -41974,13 +42003,13 @@ if(data.description !== undefined){
 let data5 = data.description;
 const _errs8 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate652.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema282.properties.description.type},message:"must be string,null"}];
+validate653.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema282.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data5 === "string"){
 if(func7(data5) > 256){
-validate652.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate653.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -41999,22 +42028,22 @@ var valid0 = true;
 }
 }
 else {
-validate652.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate653.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate652.errors = vErrors;
+validate653.errors = vErrors;
 return errors === 0;
 }
-validate652.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate653.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema283 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"members":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128}},"keys":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128}},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentGroup"};
 
-function validate658(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate659(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentGroup" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate658.evaluated;
+const evaluated0 = validate659.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42025,14 +42054,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate658.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate659.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "rules"))){
-validate658.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate659.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42044,18 +42073,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func7(data0) > 128){
-validate658.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate659.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data0) < 1){
-validate658.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate659.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate659.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42068,7 +42097,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate658.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate659.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -42090,18 +42119,18 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func7(data3) > 128){
-validate658.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate659.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data3) < 1){
-validate658.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate659.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate659.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42112,7 +42141,7 @@ break;
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate659.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42135,18 +42164,18 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(func7(data5) > 128){
-validate658.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate659.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data5) < 1){
-validate658.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate659.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate659.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42157,7 +42186,7 @@ break;
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate659.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42176,8 +42205,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs16 = errors;
-if(!(validate652(data6[i2], {instancePath:instancePath+"/rules/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate653(data6[i2], {instancePath:instancePath+"/rules/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate653.errors : vErrors.concat(validate653.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs16 === errors;
@@ -42187,7 +42216,7 @@ break;
 }
 }
 else {
-validate658.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate659.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42204,22 +42233,22 @@ var valid0 = true;
 }
 }
 else {
-validate658.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate659.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate658.errors = vErrors;
+validate659.errors = vErrors;
 return errors === 0;
 }
-validate658.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate659.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema284 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
 
-function validate661(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate662(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentMember" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate661.evaluated;
+const evaluated0 = validate662.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42230,14 +42259,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate661.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate662.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "email")) || (key0 === "rules"))){
-validate661.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate662.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42249,18 +42278,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func7(data0) > 128){
-validate661.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate662.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data0) < 1){
-validate661.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate662.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate661.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate662.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42273,7 +42302,7 @@ if(valid0){
 if(data.email !== undefined){
 const _errs4 = errors;
 if(typeof data.email !== "string"){
-validate661.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate662.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -42291,8 +42320,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate652(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate653(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate653.errors : vErrors.concat(validate653.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -42302,7 +42331,7 @@ break;
 }
 }
 else {
-validate661.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate662.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42317,22 +42346,22 @@ var valid0 = true;
 }
 }
 else {
-validate661.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate662.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate661.errors = vErrors;
+validate662.errors = vErrors;
 return errors === 0;
 }
-validate661.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate662.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema285 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
 
-function validate664(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate665(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate664.evaluated;
+const evaluated0 = validate665.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42343,14 +42372,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.memberId === undefined) && (missing0 = "memberId"))){
-validate664.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate665.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "id") || (key0 === "memberId")) || (key0 === "description")) || (key0 === "rules"))){
-validate664.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate665.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42362,18 +42391,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func7(data0) > 128){
-validate664.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate665.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data0) < 1){
-validate664.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate665.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate664.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate665.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42389,18 +42418,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func7(data1) > 128){
-validate664.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate665.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data1) < 1){
-validate664.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate665.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate664.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate665.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42413,7 +42442,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs6 = errors;
 if(typeof data.description !== "string"){
-validate664.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate665.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -42431,8 +42460,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
-if(!(validate652(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate653(data3[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate653.errors : vErrors.concat(validate653.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs10 === errors;
@@ -42442,7 +42471,7 @@ break;
 }
 }
 else {
-validate664.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate665.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42458,21 +42487,21 @@ var valid0 = true;
 }
 }
 else {
-validate664.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate665.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate664.errors = vErrors;
+validate665.errors = vErrors;
 return errors === 0;
 }
-validate664.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate665.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate651(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate652(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentOrganization" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate651.evaluated;
+const evaluated0 = validate652.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42483,14 +42512,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate651.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate652.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "name")) || (key0 === "rules")) || (key0 === "groups")) || (key0 === "members")) || (key0 === "keys"))){
-validate651.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate652.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42502,18 +42531,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func7(data0) > 128){
-validate651.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func7(data0) < 1){
-validate651.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate651.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate652.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42526,7 +42555,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate651.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate652.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -42544,8 +42573,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate652(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate653(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate653.errors : vErrors.concat(validate653.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -42555,7 +42584,7 @@ break;
 }
 }
 else {
-validate651.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate652.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42574,8 +42603,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate658(data4[i1], {instancePath:instancePath+"/groups/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate658.errors : vErrors.concat(validate658.errors);
+if(!(validate659(data4[i1], {instancePath:instancePath+"/groups/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate659.errors : vErrors.concat(validate659.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -42585,7 +42614,7 @@ break;
 }
 }
 else {
-validate651.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate652.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42604,8 +42633,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs14 = errors;
-if(!(validate661(data6[i2], {instancePath:instancePath+"/members/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate661.errors : vErrors.concat(validate661.errors);
+if(!(validate662(data6[i2], {instancePath:instancePath+"/members/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate662.errors : vErrors.concat(validate662.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs14 === errors;
@@ -42615,7 +42644,7 @@ break;
 }
 }
 else {
-validate651.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate652.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42634,8 +42663,8 @@ var valid4 = true;
 const len3 = data8.length;
 for(let i3=0; i3<len3; i3++){
 const _errs17 = errors;
-if(!(validate664(data8[i3], {instancePath:instancePath+"/keys/" + i3,parentData:data8,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate664.errors : vErrors.concat(validate664.errors);
+if(!(validate665(data8[i3], {instancePath:instancePath+"/keys/" + i3,parentData:data8,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate665.errors : vErrors.concat(validate665.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs17 === errors;
@@ -42645,7 +42674,7 @@ break;
 }
 }
 else {
-validate651.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate652.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42663,21 +42692,21 @@ var valid0 = true;
 }
 }
 else {
-validate651.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate652.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate651.errors = vErrors;
+validate652.errors = vErrors;
 return errors === 0;
 }
-validate651.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate652.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate650(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate651(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocument" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate650.evaluated;
+const evaluated0 = validate651.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42688,14 +42717,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.organizations === undefined) && (missing0 = "organizations")){
-validate650.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate651.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "organizations")){
-validate650.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate651.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42707,7 +42736,7 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length < 1){
-validate650.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate651.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -42715,8 +42744,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate651(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate651.errors : vErrors.concat(validate651.errors);
+if(!(validate652(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -42727,7 +42756,7 @@ break;
 }
 }
 else {
-validate650.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate651.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42736,21 +42765,21 @@ return false;
 }
 }
 else {
-validate650.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate651.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate650.errors = vErrors;
+validate651.errors = vErrors;
 return errors === 0;
 }
-validate650.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate651.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocumentOrganization = validate651;
+export const validateWorldDocumentOrganization = validate652;
 
-export const validateWorldDocumentGroup = validate658;
+export const validateWorldDocumentGroup = validate659;
 
-export const validateWorldDocumentMember = validate661;
+export const validateWorldDocumentMember = validate662;
 
-export const validateWorldDocumentKey = validate664;
+export const validateWorldDocumentKey = validate665;
 
-export const validateWorldDocumentRule = validate652;
+export const validateWorldDocumentRule = validate653;

@@ -79,6 +79,7 @@ const MODEL_RULE = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slo
 
 const folder = (choose: Choose): object => ({
   organization: { rules: { first: MODEL_RULE } },
+  groups: { [choose('groupReference')]: { rules: { first: MODEL_RULE } } },
   members: { [choose('member')]: { rules: { first: MODEL_RULE } } },
   keys: { [choose('keyReference')]: { rules: { first: MODEL_RULE } } },
 });

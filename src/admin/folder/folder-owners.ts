@@ -2,6 +2,7 @@ import { pointerStep } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
+import { findGroupByName } from '../../store/tenants/groups.ts';
 import { listKeyDescriptions } from '../../store/tenants/keys.ts';
 import type { RuleOwner, RuleSubject } from '../rules/rule-owner.ts';
 
@@ -20,13 +21,19 @@ type Named = Exclude<keyof PolicyFolder, 'source' | 'organization'>;
 interface NamedKind {
   readonly part: Named;
   readonly scope: RuleSubject['scope'];
-  readonly owner: (name: string, keys: KeyNames, pointer: string) => RuleOwner;
+  readonly owner: (name: string, names: OwnerNames, pointer: string) => RuleOwner;
   /** The name by which a folder finds the owner again. */
-  readonly nameOf: (subject: RuleSubject, keys: KeyNames) => string;
+  readonly nameOf: (subject: RuleSubject, names: OwnerNames) => string;
 }
 
 /** In the order of a folder. */
 const NAMED: Readonly<Record<Named, NamedKind>> = {
+  groups: {
+    part: 'groups',
+    scope: 'group',
+    owner: (name, names, pointer) => ({ kind: 'group', group: names.groupId(name, pointer) }),
+    nameOf: ({ name }) => name,
+  },
   members: {
     part: 'members',
     scope: 'member',
@@ -36,18 +43,18 @@ const NAMED: Readonly<Record<Named, NamedKind>> = {
   keys: {
     part: 'keys',
     scope: 'key',
-    owner: (name, keys, pointer) => ({ kind: 'key', key: keys.idOf(name, pointer) }),
-    nameOf: ({ id, name }, keys) => (keys.isOnly(name) ? name : id),
+    owner: (name, names, pointer) => ({ kind: 'key', key: names.keyId(name, pointer) }),
+    nameOf: ({ id, name }, names) => (names.isOfOneKey(name) ? name : id),
   },
 };
 
 /** Everyone whose rules a folder states, in its order. */
-export function statedOwners(folder: PolicyFolder, keys: KeyNames): StatedOwner[] {
+export function statedOwners(folder: PolicyFolder, names: OwnerNames): StatedOwner[] {
   const { organization } = folder;
   const named = Object.values(NAMED).flatMap(({ part, owner }) =>
     Object.entries(folder[part] ?? {}).map(([name, { rules }]): StatedOwner => {
       const pointer = `/${part}/${pointerStep(name)}`;
-      return { pointer, owner: () => owner(name, keys, pointer), rules };
+      return { pointer, owner: () => owner(name, names, pointer), rules };
     }),
   );
   if (organization === undefined) return named;
@@ -63,22 +70,22 @@ export interface RulesOfSubject {
 }
 
 /** A folder's document that states these rules. */
-export function folderOf(source: string, owners: readonly RulesOfSubject[], keys: KeyNames): PolicyFolder {
+export function folderOf(source: string, owners: readonly RulesOfSubject[], names: OwnerNames): PolicyFolder {
   const folder: PolicyFolder = { source };
   const organization = owners.find(({ subject }) => subject.scope === 'organization');
   if (organization !== undefined) folder.organization = { rules: organization.rules };
   for (const { part, scope, nameOf } of Object.values(NAMED)) {
     const own = owners
       .filter(({ subject }) => subject.scope === scope)
-      .map(({ subject, rules }): [string, FolderOwner] => [nameOf(subject, keys), { rules }])
+      .map(({ subject, rules }): [string, FolderOwner] => [nameOf(subject, names), { rules }])
       .sort(([a], [b]) => (a < b ? -1 : 1));
     if (own.length > 0) folder[part] = Object.fromEntries(own);
   }
   return folder;
 }
 
-/** The keys of an organization by the names that a folder has for them. */
-export class KeyNames {
+/** The groups and keys of an organization by the names that a folder has for them. */
+export class OwnerNames {
   readonly #db: Database;
   readonly #organizationId: string;
   /** Read when first asked for. */
@@ -89,7 +96,14 @@ export class KeyNames {
     this.#organizationId = organizationId;
   }
 
-  idOf(name: string, pointer: string): string {
+  groupId(name: string, pointer: string): string {
+    if (/^grp_[0-9a-f]{32}$/.test(name)) return name;
+    const group = findGroupByName(this.#db, this.#organizationId, name);
+    if (group === undefined) throw invalidRequest(`${pointer} is the name of no group.`, pointer);
+    return group.id;
+  }
+
+  keyId(name: string, pointer: string): string {
     if (isKeyId(name)) return name;
     const [key, ...others] = this.#described(name);
     if (key === undefined) throw invalidRequest(`${pointer} is the description of no key.`, pointer);
@@ -98,7 +112,7 @@ export class KeyNames {
     throw invalidRequest(`${pointer} is the description of several keys: name it by its id, one of ${ids}.`, pointer);
   }
 
-  isOnly(description: string): boolean {
+  isOfOneKey(description: string): boolean {
     return description !== '' && !isKeyId(description) && this.#described(description).length === 1;
   }
 

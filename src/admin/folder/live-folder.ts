@@ -3,7 +3,7 @@ import type { Database } from '../../store/db/database.ts';
 import { listRules, type RuleRecord } from '../../store/rules/rules.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { getRuleSubject, listRuleOwners } from '../rules/rule-owner.ts';
-import { folderOf, KeyNames } from './folder-owners.ts';
+import { folderOf, OwnerNames } from './folder-owners.ts';
 import { asCreate, contentOf } from './match-rules.ts';
 
 /**
@@ -19,7 +19,7 @@ export function readLiveFolder(db: Database, actor: Actor, source: string): Poli
     );
     return own.length === 0 ? [] : { subject, rules: namedRules(own) };
   });
-  return folderOf(source, owners, new KeyNames(db, actor.organizationId));
+  return folderOf(source, owners, new OwnerNames(db, actor.organizationId));
 }
 
 /** In the order of their names. */

@@ -18,7 +18,7 @@ import {
   type RuleOwner,
   type RuleSubject,
 } from '../rules/rule-owner.ts';
-import { KeyNames, rulePointer, statedOwners } from './folder-owners.ts';
+import { OwnerNames, rulePointer, statedOwners } from './folder-owners.ts';
 import { matchRules, type RuleMatch } from './match-rules.ts';
 
 /** What a folder calls itself that does not say. */
@@ -129,7 +129,7 @@ function readOwners(db: Database, actor: Actor, folder: PolicyFolder, faults: Fa
   const found = new Map<string, ReadOwner>();
   for (const { pointer, owner: named, rules: written } of statedOwners(
     folder,
-    new KeyNames(db, actor.organizationId),
+    new OwnerNames(db, actor.organizationId),
   )) {
     faults.guard(pointer, () => {
       const owner = named();

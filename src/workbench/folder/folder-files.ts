@@ -10,7 +10,7 @@ import { NAMED_PARTS } from './policy-folder.ts';
 const SCHEMA_FILE = 'policy-folder.schema.json';
 
 /**
- * A folder as files, by their paths in it: one for the organization, one for each member and each key, and the schema that editors
+ * A folder as files, by their paths in it: one for the organization, one for each group, member and key, and the schema that editors
  * check them by. The same document gives the same files.
  */
 export function folderFiles({ source, organization, ...named }: PolicyFolder): Map<string, string> {

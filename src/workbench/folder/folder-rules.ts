@@ -11,12 +11,12 @@ import type { WorldRule } from '../world/world.ts';
 import type { ReadFolder } from './policy-folder.ts';
 
 /**
- * What a policy folder states, for fixtures: those of their keys, members and organization that it names have its rules, all others
- * have none. It needs no database, so it knows no key by its id but the one that a fixture names so.
+ * What a policy folder states, for fixtures: those of their keys, members, groups and organization that it names have its rules, all
+ * others have none. Who is in a group the fixture says. It needs no database, so it knows no key by its id but the one that a fixture names so.
  * @throws FixtureFault for a rule that makes no sense
  */
 export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
-  const { organization, members = {}, keys = {} } = document;
+  const { organization, groups = {}, members = {}, keys = {} } = document;
   const subjectOf = (
     scope: Scope,
     pointer: string,
@@ -31,6 +31,8 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
     return { rules: placed, available: true, place: placeOf(pointer) };
   };
   const organizationWith = (written: GivenSubject) => subjectOf('organization', '/organization', organization, written);
+  const groupWith = (name: string, written: GivenSubject) =>
+    subjectOf('group', `/groups/${pointerStep(name)}`, groups[name], written, name);
   const memberWith = (name: string, written: GivenSubject) => {
     const stated = members[name] === undefined ? name.toLowerCase() : name;
     return subjectOf('member', `/members/${pointerStep(stated)}`, members[stated], written, name);
@@ -41,11 +43,13 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
     rulesFor: (given): Given => ({
       ...given,
       organization: organizationWith(given.organization),
+      groups: new Map([...given.groups].map(([name, written]) => [name, { ...written, ...groupWith(name, written) }])),
       members: new Map([...given.members].map(([name, written]) => [name, memberWith(name, written)])),
       keys: new Map([...given.keys].map(([name, written]) => [name, { ...written, ...keyWith(name, written) }])),
     }),
     all: [
       organizationWith(NOBODY),
+      ...Object.keys(groups).map((name) => groupWith(name, NOBODY)),
       ...Object.keys(members).map((name) => memberWith(name, NOBODY)),
       ...Object.keys(keys).map((name) => keyWith(name, NOBODY)),
     ].flatMap(({ rules }) => rules),

@@ -67,7 +67,7 @@ export function readPolicyFolder(
 
 type Named = Exclude<keyof PolicyFolder, 'source' | 'organization'>;
 
-const NAMED: Readonly<Record<Named, Named>> = { members: 'members', keys: 'keys' };
+const NAMED: Readonly<Record<Named, Named>> = { groups: 'groups', members: 'members', keys: 'keys' };
 
 /** The parts of a folder that state owners by name, in its order. */
 export const NAMED_PARTS: readonly Named[] = Object.values(NAMED);
@@ -79,7 +79,11 @@ class MergedFolder {
   readonly #parts: SourceDocument[] = [];
   #source: string | undefined;
   #organization: FolderOwner | undefined;
-  readonly #named: Readonly<Record<Named, Owners>> = { members: new Map(), keys: new Map() };
+  readonly #named: Readonly<Record<Named, Owners>> = {
+    groups: new Map(),
+    members: new Map(),
+    keys: new Map(),
+  };
 
   /** @throws FixtureFault for what is no part of a folder, or stands in another document too */
   add(document: SourceDocument): void {

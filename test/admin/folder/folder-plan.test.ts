@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../src/admin/audit/audit.ts';
 import { appliedView, applyFolder, planView } from '../../../src/admin/folder/apply-folder.ts';
 import { FolderFaults, type PlanOptions, readFolderPlan } from '../../../src/admin/folder/plan-folder.ts';
+import { createGroup } from '../../../src/admin/rules/groups.ts';
 import { changeRule, createRule, deleteRule, getRule, listRules } from '../../../src/admin/rules/iam-rules.ts';
 import { StaleRules } from '../../../src/admin/rules/judged-change.ts';
 import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
@@ -274,7 +275,7 @@ describe('a plan', () => {
       `/keys/${ID.playgroundKey}: A playground key cannot be given rules.`,
       `/keys/${ID.foreignKey}: There is no such key.`,
       '/keys/The owner\'s/rules/a/ruleValue/ipCidrs/0 is not a CIDR range: "10.0.0.0/33" must end in a prefix length from 0 to 32.',
-      '/organization: The rules of a key, a member or an organization may have at most 50 entries that end in * together; this would make 51.',
+      '/organization: The rules of a key, a member, a group or an organization may have at most 50 entries that end in * together; this would make 51.',
     ]);
   });
 
@@ -299,6 +300,19 @@ describe('a plan', () => {
     expect(faultsOf({ organization: { rules: { ip } } })).toEqual([]);
     expect(faultsOf({ organization: { rules: { ip, more: ip } } })).toEqual([
       '/organization: IP rules are part of the enterprise plan only.',
+    ]);
+  });
+
+  it('finds a group by its name or id', () => {
+    const { id } = createGroup(db, owner, { name: 'contractors' }, startMs).group;
+    const rules = { a: FREE };
+    expect(changes({ groups: { contractors: { rules } } })).toEqual(['add group a']);
+    apply({ groups: { [id]: { rules } } });
+    expect(rulesOf({ kind: 'group', group: id })).toMatchObject([{ groupId: id, managedBy: { name: 'a' } }]);
+    expect(changes({ groups: { contractors: { rules: {} } } })).toEqual(['remove group a']);
+    expect(faultsOf({ groups: { contractors: { rules }, [id]: { rules }, others: { rules } } })).toEqual([
+      `/groups/${id} means the same as /groups/contractors.`,
+      '/groups/others is the name of no group.',
     ]);
   });
 

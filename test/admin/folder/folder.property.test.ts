@@ -10,6 +10,7 @@ import { readRule } from '../../../src/domain/rule-content.ts';
 import type { FolderOwner, IamRule, PolicyFolder } from '../../../src/generated/types.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import type { Database } from '../../../src/store/db/database.ts';
+import { changeGroupHolders, insertGroup } from '../../../src/store/tenants/groups.ts';
 import { accessDiff } from '../../../src/workbench/analysis/diff.ts';
 import { replacementsOf, withRule } from '../../../src/workbench/analysis/drafts.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';
@@ -29,11 +30,26 @@ const RUNS = 30;
 const write = { now: startMs, catalog, trustedProxies: [] };
 const installation = { catalog, servedProviders: new Set(['openai']) };
 
+const GROUP = `grp_${'1'.repeat(32)}`;
+
+/** With a group that the developer is in. */
+function seeded(): Database {
+  const db = seededDatabase();
+  insertGroup(db, { id: GROUP, organizationId: ID.organization, name: 'contractors', description: null }, startMs);
+  changeGroupHolders(db, ID.organization, GROUP, { added: [ID.developer], removed: [] });
+  return db;
+}
+
 /** Everyone who may have rules, as a folder names them. */
-const OWNERS: readonly (readonly [part: 'members' | 'keys' | 'organization', name: string, owner: RuleOwner])[] = [
+const OWNERS: readonly (readonly [
+  part: 'groups' | 'members' | 'keys' | 'organization',
+  name: string,
+  owner: RuleOwner,
+])[] = [
   ['organization', '', { kind: 'organization' }],
   ['members', 'owner@example.com', { kind: 'member', member: ID.owner }],
   ['members', 'developer@example.com', { kind: 'member', member: ID.developer }],
+  ['groups', 'contractors', { kind: 'group', group: GROUP }],
   ['keys', "The owner's", { kind: 'key', key: ID.ownerKey }],
   ['keys', "The developer's", { kind: 'key', key: ID.developerKey }],
 ];
@@ -53,7 +69,7 @@ const NAMES = ['a', 'b', 'No.paid', 'deny-models'];
 /** Which of a few rules an owner has by which name; null: the folder does not name the owner. */
 const choice = fc.option(fc.dictionary(fc.constantFrom(...NAMES), fc.nat(4), { maxKeys: 3 }), { freq: 3 });
 const folders = fc.tuple(...OWNERS.map(() => choice));
-const live = fc.array(fc.tuple(fc.nat(4), fc.nat(4)), { maxLength: 6 });
+const live = fc.array(fc.tuple(fc.nat(5), fc.nat(4)), { maxLength: 6 });
 
 function folderWith(rules: readonly object[], choices: readonly (Readonly<Record<string, number>> | null)[]) {
   const folder: PolicyFolder = {};
@@ -87,7 +103,7 @@ const wording = ({ ruleType, ruleValue, status, mode, description }: IamRule) =>
   description,
 });
 
-const judges = createJudges(readBundle(), mappings(worldOf(seededDatabase())), 0);
+const judges = createJudges(readBundle(), mappings(worldOf(seeded())), 0);
 afterAll(() => judges.close());
 
 function mappings(world: World) {
@@ -115,7 +131,7 @@ it('an apply does what the plan said, and makes the rules what the folder states
 }, async () => {
   await fc.assert(
     fc.asyncProperty(fewRules, live, folders, folders, fc.boolean(), async (rules, stored, first, second, prune) => {
-      const db = seededDatabase();
+      const db = seeded();
       for (const [at, which] of stored) {
         createRule(db, owner, OWNERS[at]?.[2] ?? { kind: 'organization' }, rules[which % rules.length], write);
       }
@@ -175,7 +191,7 @@ it('a pull states what is live: applied where there is nothing, it makes equal r
 }, () => {
   fc.assert(
     fc.property(fewRules, live, folders, (rules, stored, choices) => {
-      const db = seededDatabase();
+      const db = seeded();
       applyFolder(db, owner, planOf(db, folderWith(rules, choices)), { now: startMs });
       for (const [at, which] of stored) {
         createRule(db, owner, OWNERS[at]?.[2] ?? { kind: 'organization' }, rules[which % rules.length], write);
@@ -190,7 +206,7 @@ it('a pull states what is live: applied where there is nothing, it makes equal r
       expect(adopted.filter(({ action }) => action !== 'adopt')).toEqual([]);
       expect(adopted).toHaveLength(stored.length);
 
-      const other = seededDatabase();
+      const other = seeded();
       applyFolder(other, owner, planOf(other, read.document), { now: startMs });
       for (const [, , of] of OWNERS) {
         const texts = (from: Database): string[] => rulesOf(from, of).map((each) => JSON.stringify(wording(each)));

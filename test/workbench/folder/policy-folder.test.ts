@@ -168,6 +168,7 @@ given:
   catalog: real
   members:
     Dev@example.com: { rules: { own: { deny_models: [sandbox-free] } } }
+  groups: { staff: { members: [Dev@example.com] } }
   keys:
     CI: { owner: Dev@example.com, rules: { only-free: { allow_pricing: { pricingType: free } } } }
 requests:
@@ -186,6 +187,8 @@ expect:
     expect(resultOf(folder(FREE)).results.map(({ status }) => status)).toEqual(['passed']);
     const [failed] = resultOf(folder(`${FREE.slice(0, -1)}, mode: report }`)).results;
     expect(failed?.status).toBe('failed');
+    const group = `groups:\n  staff:\n    rules:\n      none: { ruleType: deny_models, ruleValue: { models: ['*'] } }\n`;
+    expect(resultOf(folder(FREE, group)).results.map(({ status }) => status)).toEqual(['failed']);
     const member = `members:\n  dev@example.com:\n    rules:\n      none: { ruleType: deny_models, ruleValue: { models: ['*'] } }\n`;
     expect(resultOf(folder(FREE, member)).results.map(({ status }) => status)).toEqual(['failed']);
   });

@@ -156,7 +156,7 @@ describe.each(['plan', 'apply'])('POST /v1/master/policy/%s', (path) => {
   });
 
   it.each([
-    [{ groups: {} }, '/groups is not a known field.', '/groups'],
+    [{ teams: {} }, '/teams is not a known field.', '/teams'],
     [{ keys: [] }, '/keys must be of type object.', '/keys'],
     [
       { organization: { rules: { a_b: {} } } },
