@@ -229,8 +229,8 @@ export function edgesOf(range: string): (string | null)[] {
 
 /** Addresses at, just inside and just outside the ends of every range of the worlds, and the unknown one. */
 export function addressesOf(...some: readonly World[]): (string | null)[] {
-  const rules = some.flatMap(({ organizations, members, keys }) =>
-    [...organizations.values(), ...members.values(), ...keys.values()].flatMap((subject) => subject.rules),
+  const rules = some.flatMap(({ organizations, groups, members, keys }) =>
+    [organizations, groups, members, keys].flatMap((subjects) => [...subjects.values()].flatMap((each) => each.rules)),
   );
   const ranges = rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs : []));
   return [...new Set([null, '203.0.113.7', '2001:db8:ffff::7', ...ranges.flatMap(edgesOf)])];
