@@ -36,12 +36,15 @@ export function checkOpenAiShape<T>(validator: Validator<T>, body: unknown): T {
   throw unsupportedParameter(`${pointer} is not a known field.`, pointer);
 }
 
+/** A name as a step of a JSON pointer. */
+export const pointerStep = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+
 /** A missing or unknown property is itself the place of the fault, not the object around it. */
 export function pointerOf(fault: ValidationError | undefined): string {
   const { missingProperty, additionalProperty } = fault?.params ?? {};
   const name = missingProperty ?? additionalProperty;
   const parent = fault?.instancePath ?? '';
-  return typeof name === 'string' ? `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}` : parent;
+  return typeof name === 'string' ? `${parent}/${pointerStep(name)}` : parent;
 }
 
 function missing(fault: ValidationError | undefined): string | undefined {

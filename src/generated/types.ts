@@ -983,6 +983,10 @@ export interface SeenRule {
    * Whether the description is that of the time of the decision, by the audit log; else it is the present one.
    */
   describedThen: boolean;
+  /**
+   * The policy folder that stated it then, by the audit log; absent: none did.
+   */
+  managedBy?: ManagedBy;
 }
 
 export interface DenialStep {
@@ -1009,6 +1013,10 @@ export interface DenialStep {
 export interface Deletion {
   id: string;
   deleted: true;
+  /**
+   * What may not be as it was meant: a policy folder that states the rule makes it again.
+   */
+  warnings?: string[];
 }
 
 /**
@@ -1194,6 +1202,10 @@ export interface IamRule {
    * What it would have changed, in mode `report`; null: it does not report.
    */
   reportOnly?: RuleReports | null;
+  /**
+   * The policy folder that states the rule; null: none does.
+   */
+  managedBy?: ManagedBy | null;
 }
 
 /**
@@ -1216,6 +1228,20 @@ export interface RuleReports {
    * RFC 3339. When the last of these decisions was made; null: there is none.
    */
   lastSeenAt: string | null;
+}
+
+/**
+ * A change of the rule made elsewhere lasts until the folder is applied again.
+ */
+export interface ManagedBy {
+  /**
+   * What the folder calls itself.
+   */
+  source: string;
+  /**
+   * The rule's name there.
+   */
+  name: string;
 }
 
 export type RuleType =
@@ -4939,6 +4965,10 @@ export interface AccessRule {
   groupName?: string;
   ruleType: RuleType;
   description: string | null;
+  /**
+   * Absent: no policy folder states it.
+   */
+  managedBy?: ManagedBy;
 }
 
 /**
@@ -5474,6 +5504,122 @@ export interface LintFinding {
   subjectName: string;
   ruleIds: string[];
   message: string;
+}
+
+/**
+ * The rules that a folder in git states, by owner and by a name that stays: a file of the folder, or all of its files as one document.
+ */
+export interface PolicyFolder {
+  /**
+   * What the folder calls itself where its rules are shown; default: `policy`. A folder changes and removes only rules of its own name, and those that it adopts.
+   */
+  source?: string;
+  /**
+   * The organization's rules.
+   */
+  organization?: FolderOwner;
+  /**
+   * Groups' rules, by name or id.
+   */
+  groups?: {
+    [k: string]: FolderOwner;
+  };
+  /**
+   * Members' rules, by e-mail or membership id.
+   */
+  members?: {
+    [k: string]: FolderOwner;
+  };
+  /**
+   * Keys' rules, by id, or by description where one key alone has it.
+   */
+  keys?: {
+    [k: string]: FolderOwner;
+  };
+}
+
+export interface FolderOwner {
+  /**
+   * By name: letters, digits, dots and hyphens. A rule that keeps its name stays the same rule, with its id, whatever else changes.
+   */
+  rules: {
+    /**
+     * This interface was referenced by `undefined`'s JSON-Schema definition
+     * via the `patternProperty` "^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$".
+     */
+    [k: string]: FolderRule;
+  };
+}
+
+/**
+ * A rule as the API takes it: `ruleType`, `ruleValue`, `status`, `mode`, `description`.
+ */
+export interface FolderRule {}
+
+/**
+ * What an apply of a policy folder changes, or has changed.
+ */
+export interface PolicyPlan {
+  /**
+   * Whether it was done.
+   */
+  applied: boolean;
+  /**
+   * What the folder calls itself.
+   */
+  source: string;
+  /**
+   * SHA-256 of what the folder states, hex; the same however it is spread over files.
+   */
+  digest: string;
+  /**
+   * Whether rules that no folder states are removed too.
+   */
+  prune: boolean;
+  /**
+   * The revision of the organization's rules that it was made for.
+   */
+  ruleRevision: number;
+  changes: PolicyPlanChange[];
+  /**
+   * Rules of the folder that are as it says.
+   */
+  unchanged: number;
+  /**
+   * What may not be as it was meant, each after the place of its rule in the folder.
+   */
+  warnings: string[];
+  /**
+   * The access that changes, as `policy diff` has it; null: this could not be found out in time.
+   */
+  access: AccessDiff | null;
+}
+
+/**
+ * `adopt`: a rule that is there, and that no folder stated, is the folder's from now on; `rename`: a rule of the folder has another name.
+ */
+export interface PolicyPlanChange {
+  action: 'add' | 'change' | 'adopt' | 'rename' | 'remove';
+  owner: PolicyPlanOwner;
+  /**
+   * In the folder; of a rule that is removed, as it was there; null: no folder states it.
+   */
+  name: string | null;
+  /**
+   * Null: of a rule that is not made yet.
+   */
+  ruleId: string | null;
+  before: RuleCreate | null;
+  after: RuleCreate | null;
+}
+
+export interface PolicyPlanOwner {
+  scope: Scope;
+  id: string;
+  /**
+   * The key's description, the member's e-mail, or the name of the group or the organization; may be empty.
+   */
+  name: string;
 }
 
 /**

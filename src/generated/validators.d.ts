@@ -100,6 +100,8 @@ import type {
   FixtureShadow,
   FixtureSubject,
   FixtureWrite,
+  FolderOwner,
+  FolderRule,
   FunctionDefinition,
   GenerateImageArguments,
   GeneratedImage,
@@ -145,6 +147,7 @@ import type {
   ListModelsArguments,
   LogQuery,
   LoggedDecision,
+  ManagedBy,
   MasterKeyAnswer,
   MasterKeyCreate,
   MasterKeyList,
@@ -186,7 +189,11 @@ import type {
   PolicyCandidate,
   PolicyData,
   PolicyDecision,
+  PolicyFolder,
   PolicyInput,
+  PolicyPlan,
+  PolicyPlanChange,
+  PolicyPlanOwner,
   PolicyShadow,
   PolicySubject,
   PolicyViolation,
@@ -386,6 +393,8 @@ export declare const validateFixtureSet: Validator<FixtureSet>;
 export declare const validateFixtureShadow: Validator<FixtureShadow>;
 export declare const validateFixtureSubject: Validator<FixtureSubject>;
 export declare const validateFixtureWrite: Validator<FixtureWrite>;
+export declare const validateFolderOwner: Validator<FolderOwner>;
+export declare const validateFolderRule: Validator<FolderRule>;
 export declare const validateFunctionDefinition: Validator<FunctionDefinition>;
 export declare const validateGenerateImageArguments: Validator<GenerateImageArguments>;
 export declare const validateGeneratedImage: Validator<GeneratedImage>;
@@ -431,6 +440,7 @@ export declare const validateListImageModelsArguments: Validator<ListImageModels
 export declare const validateListModelsArguments: Validator<ListModelsArguments>;
 export declare const validateLogQuery: Validator<LogQuery>;
 export declare const validateLoggedDecision: Validator<LoggedDecision>;
+export declare const validateManagedBy: Validator<ManagedBy>;
 export declare const validateMasterKeyAnswer: Validator<MasterKeyAnswer>;
 export declare const validateMasterKeyCreate: Validator<MasterKeyCreate>;
 export declare const validateMasterKeyList: Validator<MasterKeyList>;
@@ -472,7 +482,11 @@ export declare const validatePlatformKeyList: Validator<PlatformKeyList>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
 export declare const validatePolicyDecision: Validator<PolicyDecision>;
+export declare const validatePolicyFolder: Validator<PolicyFolder>;
 export declare const validatePolicyInput: Validator<PolicyInput>;
+export declare const validatePolicyPlan: Validator<PolicyPlan>;
+export declare const validatePolicyPlanChange: Validator<PolicyPlanChange>;
+export declare const validatePolicyPlanOwner: Validator<PolicyPlanOwner>;
 export declare const validatePolicyShadow: Validator<PolicyShadow>;
 export declare const validatePolicySubject: Validator<PolicySubject>;
 export declare const validatePolicyViolation: Validator<PolicyViolation>;

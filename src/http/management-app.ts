@@ -23,6 +23,7 @@ import { memberHandlers } from './routes/master/members.ts';
 import { organizationHandlers } from './routes/master/organization.ts';
 import { platformKeyHandlers } from './routes/master/platform-keys.ts';
 import { policyHandlers } from './routes/master/policy.ts';
+import { policyFolderHandlers } from './routes/master/policy-folder.ts';
 import { projectHandlers } from './routes/master/projects.ts';
 import { providerKeyHandlers } from './routes/master/provider-keys.ts';
 import { tagSetHandlers } from './routes/master/tag-sets.ts';
@@ -76,6 +77,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...customModelHandlers(deps),
       ...tagSetHandlers(deps),
       ...policyHandlers(deps),
+      ...policyFolderHandlers(deps),
       ...auditHandlers(deps),
       ...usageHandlers(deps),
       ...logHandlers(deps),

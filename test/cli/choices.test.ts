@@ -44,6 +44,8 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
     (command) => [command, '--outcome <outcome>', 'permit, deny'] as const,
   ),
   ['policy diff', '--fail-on <what>', 'new-access'],
+  ['policy plan', '--fail-on <what>', 'new-access'],
+  ['policy apply', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
   ['replay', '--fail-on <what...>', 'new-denial, new-access'],
   ['usage', '--by <granularity>', 'hour, day, total'],

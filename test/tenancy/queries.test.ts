@@ -83,8 +83,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'retention.ts keepSums': RETENTION,
   'secret-needs.ts listGivenUp': 'peppers belong to the whole installation',
   'secret-needs.ts readSecretNeeds': 'which peppers and encryption keys the whole installation needs; it counts only',
-  'text-parts.ts prepareTextParts':
-    'parts are found by what rows of the organization refer to, and hold no organization',
+  'text-parts.ts textPartsOf': 'parts are found by what rows of the organization refer to, and hold no organization',
   'sessions.ts deleteExpiredSessions': SWEEP,
   'sessions.ts findSessionByHash': FINDS,
   'sign-in-links.ts deleteExpiredSignInLinks': SWEEP,

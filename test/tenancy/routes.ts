@@ -78,6 +78,13 @@ export type Choose = (kind: IdentifierKind) => string;
 
 const MODEL_RULE = { ruleType: 'deny_models', ruleValue: { models: ['sandbox-slow'] } };
 
+const folder = (choose: Choose): object => ({
+  organization: { rules: { first: MODEL_RULE } },
+  groups: { [choose('groupReference')]: { rules: { first: MODEL_RULE } } },
+  members: { [choose('member')]: { rules: { first: MODEL_RULE } } },
+  keys: { [choose('keyReference')]: { rules: { first: MODEL_RULE } } },
+});
+
 /** A body that each route that takes one accepts, with every identifier that may stand in it. */
 const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
   'POST /v1/master/keys': (choose) => ({ projectId: choose('project'), createdBy: choose('member') }),
@@ -145,6 +152,8 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
       { id: choose('organizationRule'), description: 'Changed' },
     ],
   }),
+  'POST /v1/master/policy/plan': folder,
+  'POST /v1/master/policy/apply': folder,
 };
 
 /** The body for a route; undefined for one that takes none. @throws Error naming the route whose body is not known */

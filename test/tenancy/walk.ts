@@ -65,9 +65,11 @@ export async function expectNotFound(
   expect([...allowed, ...refused], `${nameOf(route)} answers ${answer.text}`).toContain(answer.status);
 }
 
-/** Drafts of rules are judged whole: what one of them names wrongly is a fault of the body, at its place. */
+/** Drafts and folders of rules are judged whole: what one of them names wrongly is a fault of the body, at its place. */
 const BODY_STATUSES: Readonly<Record<string, readonly number[]>> = {
   'POST /v1/master/policy/evaluate': [400, 404],
   'POST /v1/master/policy/diff': [400],
   'POST /v1/master/policy/replay': [400, 404],
+  'POST /v1/master/policy/plan': [400],
+  'POST /v1/master/policy/apply': [400],
 };

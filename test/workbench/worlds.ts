@@ -248,3 +248,26 @@ export function edgesOf(range: string): (string | null)[] {
     canonicalAddress(formatAddress({ bits, value: BigInt.asUintN(bits, edge) })),
   );
 }
+
+/** Addresses at, just inside and just outside the ends of every range of the worlds, and the unknown one. */
+export function addressesOf(...some: readonly World[]): (string | null)[] {
+  const rules = some.flatMap(({ organizations, groups, members, keys }) =>
+    [organizations, groups, members, keys].flatMap((subjects) => [...subjects.values()].flatMap((each) => each.rules)),
+  );
+  const ranges = rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs : []));
+  return [...new Set([null, '203.0.113.7', '2001:db8:ffff::7', ...ranges.flatMap(edgesOf)])];
+}
+
+/** Whether an address lies in a set of ranges as they are printed. */
+export function lies(address: string | null, texts: readonly string[]): boolean {
+  if (address === null) return texts.includes('unknown');
+  const { bits, value } = parseAddress(address);
+  return texts.some((text) => {
+    if (text === 'unknown') return false;
+    const [from = '', to] = text.split('-');
+    const [network = '', prefix] = from.split('/');
+    const first = parseAddress(network);
+    const last = to === undefined ? first.value + (1n << BigInt(bits - Number(prefix))) - 1n : parseAddress(to).value;
+    return first.bits === bits && first.value <= value && value <= last;
+  });
+}

@@ -17,6 +17,7 @@ const DONE = {
   key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],
   group: ['create', 'update', 'delete'],
   rule: ['create', 'update', 'delete'],
+  policy: ['apply'],
   budget: ['update'],
   provider_key: ['create', 'update', 'delete'],
   custom_provider: ['create', 'update', 'delete'],

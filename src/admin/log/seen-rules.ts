@@ -1,9 +1,15 @@
 import { RULE_TYPES } from '../../domain/iam-rule.ts';
-import type { PolicyData, SeenRule } from '../../generated/types.ts';
+import type { ManagedBy, PolicyData, SeenRule } from '../../generated/types.ts';
 import { describedAt } from '../../store/audit/audit.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getDataDocument, type StoredDecision } from '../../store/ledger/decisions.ts';
 import { findNames } from '../../store/tenants/names.ts';
+
+/** The policy folder that an entry of the audit log names, if it names one; entries from before there were any do not. */
+function managedIn(json: string | null): Pick<SeenRule, 'managedBy'> {
+  const managedBy: ManagedBy | null = JSON.parse(json ?? 'null');
+  return managedBy === null ? {} : { managedBy };
+}
 
 /**
  * The rules of the data document that a decision saw, outermost scope first. Rules keep no history: the description is that of the last
@@ -34,6 +40,6 @@ export function listSeenRules(db: Database, { id, organizationId, createdAt, inp
     const then = describedAt(db, organizationId, rule.id, createdAt);
     return then === undefined
       ? { ...rule, description: names.get(rule.id) ?? null, describedThen: false }
-      : { ...rule, description: then.description, describedThen: true };
+      : { ...rule, description: then.description, describedThen: true, ...managedIn(then.managedByJson) };
   });
 }

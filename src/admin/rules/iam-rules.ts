@@ -60,7 +60,8 @@ export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: u
     const id = newId('rule');
     const record = store.insertRule(db, actor.organizationId, subject.id, { id, ...rule }, compileRules, write.now);
     recordChange(db, actor, 'rule', 'create', { before: null, after: written(record, subject) }, write.now);
-    return { rule: ruleView(record, subject), warnings: warningsOf(db, actor, canonical, write) };
+    const warnings = [...warningsOf(db, actor, canonical, write), ...nextToManaged(others)];
+    return { rule: ruleView(record, subject), warnings };
   });
 }
 
@@ -118,7 +119,10 @@ export function changeRule(
     const record = store.updateRule(db, organizationId, subject.id, id, rule, compileRules, write.now);
     const change = ruleChange(written(present, subject), written(record, subject));
     recordChange(db, actor, 'rule', 'update', change, write.now);
-    const warnings = warningsOf(db, actor, canonical, write);
+    const warnings = [
+      ...warningsOf(db, actor, canonical, write),
+      ...managedElsewhere(present, 'takes this change back'),
+    ];
     return { rule: ruleView(record, subject), before: ruleView(present, subject), warnings, widens };
   });
 }
@@ -147,15 +151,31 @@ export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: str
   return db.transaction(() => {
     const subject = getRuleSubject(db, actor, owner);
     checkRulesChangeable(actor, subject);
-    const before = written(store.getRule(db, actor.organizationId, subject.id, id), subject);
+    const present = store.getRule(db, actor.organizationId, subject.id, id);
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
-    recordChange(db, actor, 'rule', 'delete', { before, after: null }, now);
-    return { id, deleted: true };
+    recordChange(db, actor, 'rule', 'delete', { before: written(present, subject), after: null }, now);
+    const warnings = managedElsewhere(present, 'makes it again');
+    return { id, deleted: true, ...(warnings.length === 0 ? {} : { warnings }) };
   });
 }
 
+/** Of a change of a rule that a policy folder states. @param next what the next apply of the folder does */
+const managedElsewhere = ({ managedBy, managedName }: store.RuleRecord, next: string): string[] =>
+  managedBy === null
+    ? []
+    : [`The policy folder "${managedBy}" states this rule as "${managedName}": its next apply ${next}.`];
+
+/** Of a new rule whose owner has others that a policy folder states. */
+function nextToManaged(others: readonly store.RuleRecord[]): string[] {
+  const folders = new Set(others.flatMap(({ managedBy }) => managedBy ?? []));
+  return [...folders].map(
+    (folder) =>
+      `The policy folder "${folder}" states rules of the same owner, and not this one: an apply with --prune removes it.`,
+  );
+}
+
 /** IP rules need the enterprise plan; those that stand when it ends stay in force, and can be deleted (section 4). */
-function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
+export function checkPlan(db: Database, actor: Actor, ruleType: RuleType): void {
   if (kindOf(ruleType) !== 'ip_cidrs' || getOrganization(db, actor.organizationId).plan === 'enterprise') return;
   throw permissionDenied('IP rules are part of the enterprise plan only.');
 }
@@ -180,7 +200,8 @@ const reportsOf = ({ reportsSince, wouldDeny, wouldAllow, lastSeenAt }: store.Ru
       };
 
 /** A rule as someone wrote it. */
-function written(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
+export function written(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>): IamRule {
+  const { managedBy, managedName } = record;
   const { ruleType, ruleValue } = readRule({ ruleType: record.ruleType, ruleValue: record.ruleValue });
   return {
     id: record.id,
@@ -196,5 +217,6 @@ function written(record: store.RuleRecord, { name }: Pick<RuleSubject, 'name'>):
     groupId: record.scope === 'group' ? record.subjectId : null,
     organizationId: record.scope === 'organization' ? record.subjectId : null,
     ownerName: name,
+    managedBy: managedBy === null || managedName === null ? null : { source: managedBy, name: managedName },
   };
 }

@@ -29,6 +29,50 @@ export class StaleRules extends Error {
   override readonly name = 'StaleRules';
 }
 
+/** A write that is judged before it is made. */
+export interface JudgedWrite<Plan extends { readonly failOnNewAccess: boolean }, Judgement, Answer> {
+  plan(): Promise<Plan>;
+  /** What the plan newly permits. @throws ApiError 5xx when it takes too long, or too many wait */
+  judge(plan: Plan): Promise<Judgement>;
+  /** @param judgement null: nobody knows. @throws StaleRules */
+  write(plan: Plan, judgement: Judgement | null): Promise<Answer>;
+}
+
+const ATTEMPTS = 3;
+
+/**
+ * Changes rules after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
+ * where someone else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
+ */
+export async function writeJudged<Plan extends { readonly failOnNewAccess: boolean }, Judgement, Answer>({
+  plan,
+  judge,
+  write,
+}: JudgedWrite<Plan, Judgement, Answer>): Promise<Answer> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const planned = await plan();
+    const judgement = await judgedOrNull(planned, judge);
+    try {
+      return await write(planned, judgement);
+    } catch (error) {
+      if (!(error instanceof StaleRules)) throw error;
+    }
+  }
+  throw new ApiError(503, 'overloaded', 'The rules keep changing: try again.');
+}
+
+async function judgedOrNull<Plan extends { readonly failOnNewAccess: boolean }, Judgement>(
+  plan: Plan,
+  judge: (plan: Plan) => Promise<Judgement>,
+): Promise<Judgement | null> {
+  try {
+    return await judge(plan);
+  } catch (error) {
+    if (plan.failOnNewAccess || !(error instanceof ApiError) || error.status < 500) throw error;
+    return null;
+  }
+}
+
 export interface JudgedSteps<Plan, Answer> {
   plan(): Promise<Plan>;
   /** @throws ApiError 5xx when it takes too long, or too many wait */
@@ -37,41 +81,19 @@ export interface JudgedSteps<Plan, Answer> {
   write(judged: JudgedChange): Promise<Answer>;
 }
 
-const ATTEMPTS = 3;
 const NOTHING: RuleWidening = { count: 0, cells: [] };
 
-/**
- * Changes a rule, or who is in a group, after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
- * where someone else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
- */
-export async function changeJudged<Plan extends ChangePlan, Answer>({
+/** Changes a rule, or who is in a group, so. */
+export const changeJudged = <Plan extends ChangePlan, Answer>({
   plan,
   judge,
   write,
-}: JudgedSteps<Plan, Answer>): Promise<Answer> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const planned = await plan();
-    const widens = planned.matters ? await widening(planned, judge) : NOTHING;
-    try {
-      return await write({ ruleRevision: planned.ruleRevision, widens });
-    } catch (error) {
-      if (!(error instanceof StaleRules)) throw error;
-    }
-  }
-  throw new ApiError(503, 'overloaded', 'The rules keep changing: try again.');
-}
-
-async function widening<Plan extends ChangePlan>(
-  plan: Plan,
-  judge: JudgedSteps<Plan, unknown>['judge'],
-): Promise<RuleWidening | null> {
-  try {
-    return await judge(plan);
-  } catch (error) {
-    if (plan.failOnNewAccess || !(error instanceof ApiError) || error.status < 500) throw error;
-    return null;
-  }
-}
+}: JudgedSteps<Plan, Answer>): Promise<Answer> =>
+  writeJudged({
+    plan,
+    judge: async (planned) => (planned.matters ? judge(planned) : NOTHING),
+    write: ({ ruleRevision }: Plan, widens) => write({ ruleRevision, widens }),
+  });
 
 /**
  * What a change permits that is about to be written, by what was judged of it before.
@@ -92,7 +114,7 @@ export function judgedWidening(
 const NAMED = 3;
 
 /** Refuses a change that permits what was not permitted. @param widens null: nobody knows */
-function newAccess(widens: RuleWidening | null): ApiError {
+export function newAccess(widens: RuleWidening | null): ApiError {
   if (widens === null)
     return new ApiError(409, 'new_access', 'The change is refused: what it would newly permit is not known.');
   const named = widens.cells.slice(0, NAMED).map(({ holder, mapping }) => `${mapping} for ${holder.name || holder.id}`);

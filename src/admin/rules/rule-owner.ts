@@ -89,6 +89,9 @@ export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: st
   return toOwner(subject);
 }
 
-/** Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. */
-export const listRuleOwners = (db: Database, { organizationId }: Actor): RuleOwner[] =>
-  listRuledSubjects(db, organizationId).map(toOwner);
+/**
+ * Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted.
+ * @param managedBy only those who have rules that this policy folder states, or, if null, rules that none does
+ */
+export const listRuleOwners = (db: Database, { organizationId }: Actor, managedBy?: string | null): RuleOwner[] =>
+  listRuledSubjects(db, organizationId, managedBy).map(toOwner);

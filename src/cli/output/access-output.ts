@@ -9,6 +9,7 @@ import type {
 } from '../../generated/types.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { printRuleTable } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -107,7 +108,7 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   }
   if (rules.length === 0) return;
   print('');
-  printTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules.map(ruleRow), '');
+  printRuleTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules, ruleRow, '');
 }
 
 function showRest(count: number, shown: boolean): void {

@@ -4,6 +4,7 @@ import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { type NamedRule, rulesText, scopeText } from './access-output.ts';
+import { managedText } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -35,13 +36,22 @@ export const violationTable = (rules: readonly NamedRule[], violations: readonly
   );
 
 /** A rule as sentences name it. */
-type ToldRule = Pick<AccessRule, 'id' | 'scope' | 'description'> & { readonly ruleType: string };
+type ToldRule = Pick<AccessRule, 'id' | 'scope' | 'description' | 'managedBy'> & { readonly ruleType: string };
+
+/** Where a rule is changed that a policy folder states. */
+const managedNote = (rule: ToldRule): string[] =>
+  rule.managedBy === undefined ? [] : [`managed by ${managedText(rule)}`];
 
 const ruleText = (rules: readonly ToldRule[], id: string): string => {
   const rule = rules.find((each) => each.id === id);
   return rule === undefined
     ? id
-    : plainText(withName(id, [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? []].flat().join(', ')));
+    : plainText(
+        withName(
+          id,
+          [`${scopeText(rule)} ${rule.ruleType}`, rule.description ?? [], managedNote(rule)].flat().join(', '),
+        ),
+      );
 };
 
 /** What the decision would be with the rules in mode `report` in force. */

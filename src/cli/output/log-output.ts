@@ -5,6 +5,7 @@ import type { LoggedCall } from '../../store/ledger/call-log.ts';
 import { type Cell, growingTable, print, printJson, printTable } from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';
 import { showShadow, violationTable } from './explain-output.ts';
+import { printRuleTable } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -148,15 +149,16 @@ export function showDecision(decision: LoggedDecision, names: Names, { json }: F
   print('');
   violationTable(rules, violations);
   if (rules.length > 0) print('');
-  printTable(
+  printRuleTable(
     ['RULE', 'SCOPE', 'TYPE', 'MODE', 'DESCRIPTION'],
-    rules.map((rule): Cell[] => [
+    rules,
+    (rule): Cell[] => [
       { text: rule.id },
       { text: scopeText(rule) },
       { text: rule.ruleType },
       { text: rule.mode },
       { text: rule.description === null ? '-' : `${rule.description}${rule.describedThen ? '' : ' (now)'}` },
-    ]),
+    ],
     '\nIt saw no rules.',
   );
   if (shadow !== null) {

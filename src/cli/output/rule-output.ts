@@ -12,6 +12,7 @@ import { counted } from '../../lib/counted.ts';
 import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
 import { showDecisionsWithShadow } from './log-output.ts';
+import { printRuleTable } from './rule-table.ts';
 
 interface Format {
   readonly json?: true;
@@ -21,23 +22,26 @@ const TITLES = ['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION']
 const LONGEST_VALUE = 60;
 
 /** A list as it is, conditions each with its name. */
-const entries = (value: RuleValue): readonly string[] =>
+export const entriesIn = (value: RuleValue): readonly string[] =>
   Object.entries(value).flatMap(([name, each]) => (Array.isArray(each) ? each.map(String) : `${name} ${each}`));
 
-function valueText(value: RuleValue): string {
-  const text = entries(value).join(', ');
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries(value).length})` : text;
+/** The entries of a value, or of what changes in one, in a cell of a table. */
+export function entriesText(entries: readonly string[]): string {
+  const text = entries.join(', ');
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries.length})` : text;
 }
 
 const row = (rule: IamRule): Cell[] => [
   { text: rule.id },
   { text: withName(rule.apiKeyId ?? rule.memberId ?? rule.groupId ?? 'organization', rule.ownerName) },
   { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
-  { text: valueText(rule.ruleValue) },
+  { text: entriesText(entriesIn(rule.ruleValue)) },
   rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },
   rule.status === 'inactive' ? { text: rule.status, colour: 'yellow' } : { text: rule.status },
   { text: rule.description ?? '-' },
 ];
+
+const NO_RULES = 'There are no rules.';
 
 /** What a rule in mode `report` would have changed. */
 const REPORT_TITLES = ['WOULD DENY', 'WOULD ALLOW', 'LAST SEEN'];
@@ -55,8 +59,8 @@ export function showRules(rules: readonly IamRule[], { json }: Format): void {
   }
   const reporting = rules.some(({ reportOnly }) => reportOnly);
   const titles = reporting ? [...TITLES, ...REPORT_TITLES] : TITLES;
-  const rows = rules.map((rule) => (reporting ? [...row(rule), ...reportCells(rule)] : row(rule)));
-  printTable(titles, rows, 'There are no rules.');
+  const cells = (rule: IamRule): Cell[] => (reporting ? [...row(rule), ...reportCells(rule)] : row(rule));
+  printRuleTable(titles, rules, cells, NO_RULES);
 }
 
 /** The rule, since when it reports, and what it would have changed. @param names of keys, by their ids */
@@ -92,7 +96,7 @@ export function showRule(answer: RuleAnswer, { json }: Format): void {
     printJson(answer);
     return;
   }
-  printTable(TITLES, [row(answer.rule)], '');
+  printRuleTable(TITLES, [answer.rule], row, NO_RULES);
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 
@@ -105,11 +109,11 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
     printJson(change);
     return;
   }
-  const rows = [row(change.before), row(change.rule)];
-  printTable(
+  printRuleTable(
     ['', ...TITLES],
-    rows.map((cells, index): Cell[] => [{ text: index === 0 ? 'before' : 'after' }, ...cells]),
-    '',
+    [change.before, change.rule],
+    (rule, index) => [{ text: index === 0 ? 'before' : 'after' }, ...row(rule)],
+    NO_RULES,
   );
   showWidening(change.widens);
   for (const warning of change.warnings) warn(`warning: ${warning}`);
@@ -137,6 +141,10 @@ export function showWidening(widens: RuleWidening | null): void {
 }
 
 export function showRemovedRule(deletion: Deletion, { json }: Format): void {
-  if (json) printJson(deletion);
-  else print(`Removed ${deletion.id}.`);
+  if (json) {
+    printJson(deletion);
+    return;
+  }
+  print(`Removed ${deletion.id}.`);
+  for (const warning of deletion.warnings ?? []) warn(`warning: ${warning}`);
 }

@@ -8,11 +8,14 @@ import { readExportedWorld } from '../../workbench/export/exported-world.ts';
 import { checkCoverage, type Thresholds } from '../../workbench/fixtures/coverage.ts';
 import { DEFAULT_FOLDERS, isThere } from '../../workbench/fixtures/find-fixtures.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
+import { liveRules, type TestedRules } from '../../workbench/fixtures/live-rules.ts';
 import { jsonReport } from '../../workbench/fixtures/report-json.ts';
 import { junitFaults, junitReport } from '../../workbench/fixtures/report-junit.ts';
 import { placeText, type Report, textReport, warningLines } from '../../workbench/fixtures/report-text.ts';
 import { type PolicyTestResult, type Stage, testPolicy } from '../../workbench/fixtures/test-policy.ts';
 import { changeIn } from '../../workbench/fixtures/watch.ts';
+import { folderRules } from '../../workbench/folder/folder-rules.ts';
+import { readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
 import type { World } from '../../workbench/world/world.ts';
 import { print, printJson, warn } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
@@ -30,6 +33,7 @@ export interface PolicyTestOptions {
   readonly watch?: true;
   readonly database?: string;
   readonly rules?: string;
+  readonly folder?: string;
   readonly org?: string;
 }
 
@@ -81,7 +85,8 @@ function runOnce(task: Task, sources: FixtureSources): Report {
 /** With a progress bar on a terminal. @throws FixtureFault for rules from elsewhere that make no sense */
 function run(task: Task, sources: FixtureSources): PolicyTestResult {
   const { options, paths, cwd, pdp } = task;
-  const world = worldOf(task, sources);
+  const rules = rulesOf(task, sources);
+  if (rules !== undefined && 'faults' in rules) return rules;
   const bars: Readonly<Record<Stage, ProgressBar>> = {
     reading: progressBar('Reading files'),
     running: progressBar('Running fixtures'),
@@ -97,7 +102,7 @@ function run(task: Task, sources: FixtureSources): PolicyTestResult {
       coverage: options.coverage === true,
       onProgress: (stage, done, all) => bars[stage].show(done, all),
       ...(options.filter === undefined ? {} : { filter: options.filter }),
-      ...(world === undefined ? {} : { world }),
+      ...(rules === undefined ? {} : { rules }),
     });
   } finally {
     bars.running.end();
@@ -112,7 +117,21 @@ function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): Usage
 
 const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
 
-/** Whose rules are tested, if not the fixtures' own. */
+/** The rules that are tested, if not the fixtures' own. */
+function rulesOf(
+  task: Task,
+  sources: FixtureSources,
+): TestedRules | { readonly faults: readonly FixtureFault[] } | undefined {
+  const { folder } = task.options;
+  if (folder !== undefined) {
+    if (!isThere(folder, task.cwd)) throw new UsageError(`There is no folder or file ${folder}.`);
+    const read = readPolicyFolder(path.resolve(task.cwd, folder), sources);
+    return 'faults' in read ? read : folderRules(read);
+  }
+  const world = worldOf(task, sources);
+  return world === undefined ? undefined : liveRules(world);
+}
+
 function worldOf(task: Task, sources: FixtureSources): World | undefined {
   const { env, cwd, options } = task;
   if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));

@@ -365,6 +365,14 @@ const WITHOUT_CREDENTIAL = {
   },
 } as const;
 
+/** Of policy folders. */
+const PRUNE = {
+  prune: {
+    description: 'Also remove the rules that no folder states, of everyone in the organization.',
+    type: 'boolean',
+  },
+} as const;
+
 const ANALYSIS = [401, 403, 404, 503, 504];
 
 const logged = <const Base extends 'Call' | 'Decision'>(
@@ -495,6 +503,41 @@ const singles = [
       content: { 'application/json': 'ReplayReport', 'text/event-stream': 'ReplayEvent' },
     },
     errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'post',
+    path: '/v1/master/policy/plan',
+    id: 'planPolicyFolder',
+    tag: 'Policy',
+    summary: 'What an apply of a policy folder would change',
+    description:
+      'The rules, and exactly which access. `portcullis policy document` makes one JSON document of a folder. For owners and admins.',
+    key: 'master',
+    query: { ...PRUNE, ...WITHOUT_CREDENTIAL },
+    request: 'PolicyFolder',
+    answer: json('PolicyPlan', 'Nothing is changed.'),
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'post',
+    path: '/v1/master/policy/apply',
+    id: 'applyPolicyFolder',
+    tag: 'Policy',
+    summary: 'Make the rules what a policy folder states',
+    description:
+      'All of it or nothing; applied twice, the second apply changes nothing. 409 `rules_changed` or `folder_changed` where a reviewed plan was for something else. For owners and admins.',
+    key: 'master',
+    query: {
+      ...PRUNE,
+      ...WITHOUT_CREDENTIAL,
+      failOnNewAccess: { description: 'Refuse what permits something new (409 `new_access`).', type: 'boolean' },
+      ruleRevision: { description: 'Of the plan that was reviewed.', type: 'integer' },
+      digest: text('The same.'),
+      revision: text("The folder's revision in git, for the audit log."),
+    },
+    request: 'PolicyFolder',
+    answer: json('PolicyPlan', 'It is done.'),
+    errors: [400, 409, ...ANALYSIS],
   },
   {
     method: 'get',

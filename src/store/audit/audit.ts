@@ -102,17 +102,20 @@ function getPlace(db: Database, organizationId: string, cursor: string): Pick<Au
   return place;
 }
 
-/** What a rule was called at a time (epoch ms), by the last entry about it until then; undefined: there is none. */
+/** What a rule was called at a time (epoch ms), and which policy folder stated it, by the last entry about it until then; undefined: there is none. */
 export function describedAt(
   db: Database,
   organizationId: string,
   ruleId: string,
   time: number,
-): { readonly description: string | null } | undefined {
+): { readonly description: string | null; readonly managedByJson: string | null } | undefined {
   return db.get(
     build
       .selectFrom('audit')
-      .select(sql<string | null>`coalesce(afterJson, beforeJson) ->> '$.description'`.as('description'))
+      .select([
+        sql<string | null>`coalesce(afterJson, beforeJson) ->> '$.description'`.as('description'),
+        sql<string | null>`coalesce(afterJson, beforeJson) -> '$.managedBy'`.as('managedByJson'),
+      ])
       .where('organizationId', '=', organizationId)
       .where('targetId', '=', ruleId)
       .where('createdAt', '<=', time)

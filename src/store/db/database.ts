@@ -32,6 +32,8 @@ export interface Database {
   run(query: Compilable<unknown>): number;
   /** Runs `work` in one transaction, or inside the one that is open; whatever it throws undoes it. It must not wait. */
   transaction<T>(work: () => T): T;
+  /** Runs `work`, which only reads, on the database as it is at one moment. It must not wait. */
+  snapshot<T>(work: () => T): T;
   close(): void;
 }
 
@@ -116,6 +118,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
     get: (query) => prepare(connection, query.compile()).get({}),
     run: (query) => prepare(connection, query.compile()).run({}),
     transaction,
+    snapshot: (work) => (connection.inTransaction ? work() : connection.transaction(work).deferred()),
     close: () => connection.close(),
   };
 }

@@ -280,6 +280,9 @@ export interface RulesTable {
   wouldAllow: Generated<number>;
   /** When the last of them was made, in epoch ms. */
   lastSeenAt: Generated<number | null>;
+  /** The policy folder that states the rule, and its name there; both null where none does. */
+  managedBy: Generated<string | null>;
+  managedName: Generated<string | null>;
 }
 
 export interface CustomProvidersTable {

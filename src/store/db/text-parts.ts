@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { getOrMake } from '../../lib/get-or-make.ts';
 import { cutText } from './cut-text.ts';
 import type { Database } from './database.ts';
 import { bind, build, prepare } from './sql.ts';
@@ -27,7 +28,16 @@ const REFERENCE = /^@(\d+)$/;
 
 export const isInParts = (stored: string): boolean => stored.startsWith(MARK);
 
-export function prepareTextParts({ connection }: Pick<Database, 'connection'>, table: PartsTable): TextParts {
+/** Prepared once for a connection, since a write of many rules asks for them again and again. */
+const PREPARED: Readonly<Record<PartsTable, WeakMap<Database['connection'], TextParts>>> = {
+  compiled_parts: new WeakMap(),
+  rule_parts: new WeakMap(),
+};
+
+export const prepareTextParts = ({ connection }: Pick<Database, 'connection'>, table: PartsTable): TextParts =>
+  getOrMake(PREPARED[table], connection, () => textPartsOf(connection, table));
+
+function textPartsOf(connection: Database['connection'], table: PartsTable): TextParts {
   const ofId = build.selectFrom(table).select('text').where('id', '=', bind<number>('id'));
   const selectText = prepare(connection, ofId.compile());
   const ofDigest = build.selectFrom(table).select('id').where('digest', '=', bind<string>('digest'));

@@ -16,6 +16,7 @@ import { callIndex } from './0015-call-index.ts';
 import { groups } from './0016-groups.ts';
 import { tagSets } from './0017-tag-sets.ts';
 import { reportRules } from './0018-report-rules.ts';
+import { managedRules } from './0019-managed-rules.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly string[] = [
   groups,
   tagSets,
   reportRules,
+  managedRules,
 ];

@@ -7,7 +7,10 @@ import { PLAYGROUND } from '../tenants/playground-keys.ts';
 import type { RuleRecord } from './rules.ts';
 
 /** An active rule with its owner. */
-export type ActiveRule = Pick<RuleRecord, 'id' | 'subjectId' | 'ruleType' | 'ruleValue' | 'mode' | 'description'>;
+export type ActiveRule = Pick<
+  RuleRecord,
+  'id' | 'subjectId' | 'ruleType' | 'ruleValue' | 'mode' | 'description' | 'managedBy' | 'managedName'
+>;
 
 /**
  * Everyone whose rules decide calls, with the active rules of all of them and the organizations' own providers. Each list is in
@@ -51,7 +54,7 @@ export function readPolicySubjects(db: Database, organizationId?: string): Polic
     keys: keys(db, organizationId),
     rules: rules(db, organizationId),
   });
-  return db.connection.transaction(read).deferred();
+  return db.snapshot(read);
 }
 
 function organizations(db: Database, organizationId: string | undefined): PolicySubjects['organizations'] {
@@ -118,7 +121,7 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
   const parts = prepareTextParts(db, 'rule_parts');
   const query = build
     .selectFrom('rules')
-    .select(['id', 'subjectId', 'ruleType', 'ruleValueJson', 'mode', 'description'])
+    .select(['id', 'subjectId', 'ruleType', 'ruleValueJson', 'mode', 'description', 'managedBy', 'managedName'])
     .where('status', '=', 'active')
     .orderBy('id');
   return db

@@ -19,26 +19,31 @@ export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: 
       .where('id', '=', ruleId),
   );
 
-/** Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. At most one row each. */
-export const listRuledSubjects = (db: Database, organizationId: string): RuledSubject[] =>
-  db.all(
-    build
-      .selectFrom('rules')
-      .leftJoin('keys', (join) =>
-        join.onRef('keys.id', '=', 'rules.subjectId').onRef('keys.organizationId', '=', 'rules.organizationId'),
-      )
-      .leftJoin('members', (join) =>
-        join.onRef('members.id', '=', 'rules.subjectId').onRef('members.organizationId', '=', 'rules.organizationId'),
-      )
-      .leftJoin('groups', (join) =>
-        join.onRef('groups.id', '=', 'rules.subjectId').onRef('groups.organizationId', '=', 'rules.organizationId'),
-      )
-      .select(['rules.subjectId as id', 'rules.scope'])
-      .distinct()
-      .where('rules.organizationId', '=', organizationId)
-      .where('keys.deletedAt', 'is', null)
-      .where('members.removedAt', 'is', null)
-      .where('groups.deletedAt', 'is', null)
-      .orderBy(sql`instr('organization group member key', rules.scope)`)
-      .orderBy('rules.subjectId'),
+/**
+ * Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. At most one row each.
+ * @param managedBy only those who have rules that this policy folder states, or, if null, rules that none does
+ */
+export function listRuledSubjects(db: Database, organizationId: string, managedBy?: string | null): RuledSubject[] {
+  const ruled = build
+    .selectFrom('rules')
+    .leftJoin('keys', (join) =>
+      join.onRef('keys.id', '=', 'rules.subjectId').onRef('keys.organizationId', '=', 'rules.organizationId'),
+    )
+    .leftJoin('members', (join) =>
+      join.onRef('members.id', '=', 'rules.subjectId').onRef('members.organizationId', '=', 'rules.organizationId'),
+    )
+    .leftJoin('groups', (join) =>
+      join.onRef('groups.id', '=', 'rules.subjectId').onRef('groups.organizationId', '=', 'rules.organizationId'),
+    )
+    .select(['rules.subjectId as id', 'rules.scope'])
+    .distinct()
+    .where('rules.organizationId', '=', organizationId)
+    .where('keys.deletedAt', 'is', null)
+    .where('members.removedAt', 'is', null)
+    .where('groups.deletedAt', 'is', null)
+    .orderBy(sql`instr('organization group member key', rules.scope)`)
+    .orderBy('rules.subjectId');
+  return db.all(
+    managedBy === undefined ? ruled : ruled.where('rules.managedBy', managedBy === null ? 'is' : '=', managedBy),
   );
+}

@@ -14,8 +14,21 @@ export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly rul
 /** What it would have changed in mode `report`, since when, and as which it has been since then. */
 type Reported = 'reportsSince' | 'reportRevision' | 'wouldDeny' | 'wouldAllow' | 'lastSeenAt';
 
-export type NewRule = Omit<RuleRecord, 'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt' | Reported>;
+type Managed = 'managedBy' | 'managedName';
+
+/** Without the folder that states it: a rule that none does. */
+export type NewRule = Omit<
+  RuleRecord,
+  'organizationId' | 'subjectId' | 'scope' | 'createdAt' | 'updatedAt' | Reported | Managed
+> &
+  Partial<Pick<RuleRecord, Managed>>;
 export type RuleChanges = Partial<Omit<NewRule, 'id'>>;
+
+/** One of several writes of a subject's rules. */
+export type RuleStep =
+  | { readonly insert: NewRule }
+  | { readonly update: RuleChanges; readonly id: string }
+  | { readonly delete: string };
 
 /** The parts of long values. */
 const rulePartsOf = (db: Database): TextParts => prepareTextParts(db, 'rule_parts');
@@ -73,23 +86,23 @@ export const getRule = (db: Database, organizationId: string, subjectId: string,
 
 /**
  * Compiles the subject's rules again and raises the organization's rule revision, in the transaction of the write.
- * @returns the revision
+ * @returns the revision, and the rules as they are now
  */
-function recompile(db: Database, organizationId: string, subjectId: string, compile: CompileRules): number {
+function recompile(db: Database, organizationId: string, subjectId: string, compile: CompileRules) {
   const revision = raiseRuleRevision(db, organizationId);
-  const compiled = compile(listRules(db, organizationId, subjectId));
+  const rules = listRules(db, organizationId, subjectId);
   const changed = db.run(
     build
       .updateTable('subject_rules')
       .set({
-        compiledJson: prepareTextParts(db, 'compiled_parts').store(subjectId, compiled),
+        compiledJson: prepareTextParts(db, 'compiled_parts').store(subjectId, compile(rules)),
         revision,
       })
       .where('organizationId', '=', organizationId)
       .where('subjectId', '=', subjectId),
   );
   if (changed !== 1) throw notFound('There is no such key, member, group or organization.');
-  return revision;
+  return { revision, rules };
 }
 
 const reports = ({ mode, status }: Pick<RuleRecord, 'mode' | 'status'>): boolean =>
@@ -110,10 +123,10 @@ function beginReports(db: Database, rule: RuleRecord, revision: number, now: num
 
 const NO_REPORTS = { reportsSince: null, reportRevision: null };
 
-/** Whether what a rule reported before a change holds after it. */
-const reportsAlike = (before: RuleRecord, after: RuleRecord): boolean =>
-  reports(before) === reports(after) &&
-  (!reports(after) || (before.ruleType === after.ruleType && isDeepStrictEqual(before.ruleValue, after.ruleValue)));
+/** Whether what a rule reported before a write holds after it. @param before undefined: there was no such rule */
+const reportsAlike = (before: RuleRecord | undefined, after: RuleRecord): boolean =>
+  (before !== undefined && reports(before)) === reports(after) &&
+  (!reports(after) || (before?.ruleType === after.ruleType && isDeepStrictEqual(before.ruleValue, after.ruleValue)));
 
 /** What the subject is, or a 404 when the organization has no such key, member, group or itself. */
 function getScope(db: Database, organizationId: string, subjectId: string): Scope {
@@ -128,6 +141,77 @@ function getScope(db: Database, organizationId: string, subjectId: string): Scop
   return row.scope;
 }
 
+/**
+ * Makes, changes and deletes rules of a key, member, group or organization, and compiles what they are then, in one transaction. Unknown
+ * subject or rule: 404.
+ */
+export function writeRules(
+  db: Database,
+  organizationId: string,
+  subjectId: string,
+  steps: readonly RuleStep[],
+  compile: CompileRules,
+  now: number,
+): void {
+  db.transaction(() => {
+    const parts = rulePartsOf(db);
+    const subject = { organizationId, subjectId, scope: getScope(db, organizationId, subjectId) };
+    const before = new Map(listRules(db, organizationId, subjectId).map((rule) => [rule.id, rule]));
+    for (const step of steps) {
+      if ('insert' in step) insertRow(db, subject, step.insert, parts, now);
+      else if ('update' in step) updateRow(db, subject, step, parts, now);
+      else deleteRow(db, subject, step.delete, parts);
+    }
+    const { revision, rules } = recompile(db, organizationId, subjectId, compile);
+    for (const rule of rules) if (!reportsAlike(before.get(rule.id), rule)) beginReports(db, rule, revision, now);
+  });
+}
+
+type Subject = Pick<RuleRecord, 'organizationId' | 'subjectId'>;
+
+function insertRow(
+  db: Database,
+  subject: Subject & Pick<RuleRecord, 'scope'>,
+  { ruleValue, ...columns }: NewRule,
+  parts: TextParts,
+  now: number,
+): void {
+  const ruleValueJson = parts.store(columns.id, JSON.stringify(ruleValue));
+  const row = { ...columns, ...subject, ruleValueJson, createdAt: now, updatedAt: now };
+  db.run(build.insertInto('rules').values(row));
+}
+
+function updateRow(
+  db: Database,
+  { organizationId, subjectId }: Subject,
+  { id, update: { ruleValue, ...columns } }: Extract<RuleStep, { readonly id: string }>,
+  parts: TextParts,
+  now: number,
+): void {
+  const before = getRow(db, organizationId, subjectId, id).ruleValueJson;
+  const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
+  db.run(
+    build
+      .updateTable('rules')
+      .set({ ...columns, ruleValueJson, updatedAt: now })
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId)
+      .where('id', '=', id),
+  );
+  parts.drop([before], [ruleValueJson]);
+}
+
+function deleteRow(db: Database, { organizationId, subjectId }: Subject, id: string, parts: TextParts): void {
+  parts.drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
+  db.run(
+    build
+      .deleteFrom('rules')
+      .where('organizationId', '=', organizationId)
+      .where('subjectId', '=', subjectId)
+      .where('id', '=', id),
+  );
+}
+
 /** Stores a new rule of a key, member, group or organization, compiled in the same transaction. Unknown subject: 404. */
 export function insertRule(
   db: Database,
@@ -138,22 +222,7 @@ export function insertRule(
   now: number,
 ): RuleRecord {
   return db.transaction(() => {
-    const parts = rulePartsOf(db);
-    const { ruleValue, ...columns } = rule;
-    const row = {
-      ...columns,
-      organizationId,
-      subjectId,
-      scope: getScope(db, organizationId, subjectId),
-      ruleValueJson: parts.store(rule.id, JSON.stringify(ruleValue)),
-      createdAt: now,
-      updatedAt: now,
-    };
-    db.run(build.insertInto('rules').values(row));
-    const revision = recompile(db, organizationId, subjectId, compile);
-    const stored = getRule(db, organizationId, subjectId, rule.id);
-    if (!reports(stored)) return stored;
-    beginReports(db, stored, revision, now);
+    writeRules(db, organizationId, subjectId, [{ insert: rule }], compile, now);
     return getRule(db, organizationId, subjectId, rule.id);
   });
 }
@@ -169,25 +238,7 @@ export function updateRule(
   now: number,
 ): RuleRecord {
   return db.transaction(() => {
-    const parts = rulePartsOf(db);
-    const present = getRow(db, organizationId, subjectId, id);
-    const before = present.ruleValueJson;
-    const was = toRule(present, parts);
-    const { ruleValue, ...columns } = changes;
-    const ruleValueJson = ruleValue === undefined ? before : parts.store(id, JSON.stringify(ruleValue));
-    db.run(
-      build
-        .updateTable('rules')
-        .set({ ...columns, ruleValueJson, updatedAt: now })
-        .where('organizationId', '=', organizationId)
-        .where('subjectId', '=', subjectId)
-        .where('id', '=', id),
-    );
-    parts.drop([before], [ruleValueJson]);
-    const revision = recompile(db, organizationId, subjectId, compile);
-    const is = getRule(db, organizationId, subjectId, id);
-    if (reportsAlike(was, is)) return is;
-    beginReports(db, is, revision, now);
+    writeRules(db, organizationId, subjectId, [{ update: changes, id }], compile, now);
     return getRule(db, organizationId, subjectId, id);
   });
 }
@@ -201,14 +252,7 @@ export function deleteRule(
   compile: CompileRules,
 ): void {
   db.transaction(() => {
-    rulePartsOf(db).drop([getRow(db, organizationId, subjectId, id).ruleValueJson], []);
-    db.run(
-      build
-        .deleteFrom('rules')
-        .where('organizationId', '=', organizationId)
-        .where('subjectId', '=', subjectId)
-        .where('id', '=', id),
-    );
+    deleteRow(db, { organizationId, subjectId }, id, rulePartsOf(db));
     recompile(db, organizationId, subjectId, compile);
   });
 }

@@ -69,12 +69,13 @@ export const namedRules = (subjects: readonly WorldSubject[], named: ReadonlySet
   subjects.flatMap((subject) =>
     subject.rules
       .filter(({ id }) => named.has(id))
-      .map(({ id, ruleType, description }) => ({
+      .map(({ id, ruleType, description, managedBy }) => ({
         id,
         scope: subject.scope,
         ...groupNameOf(subject),
         ruleType,
         description,
+        ...(managedBy === undefined ? {} : { managedBy }),
       })),
   );
 

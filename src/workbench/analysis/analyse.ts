@@ -20,7 +20,7 @@ import { type Installation, readWorld, type World } from '../world/world.ts';
 import { accessReport } from './access.ts';
 import type { AnalysisJob } from './analysis-job.ts';
 import { accessDiff } from './diff.ts';
-import { applyDrafts, draftWarnings } from './drafts.ts';
+import { applyDrafts, draftWarnings, withRule } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
 import { widening } from './widening.ts';
 
@@ -54,6 +54,13 @@ export async function analyse(
       return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
     case 'diff':
       return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
+    case 'replacements': {
+      const after = job.rules.reduce(withRule, world);
+      return {
+        body: await withJudges(bundle, world, (judges) => accessDiff(judges, world, after, job)),
+        policyRevision: revision,
+      };
+    }
     case 'widening':
     case 'regrouping':
       return {

@@ -13,6 +13,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'widening' } & RuleReplacement)
   | ({ readonly kind: 'regrouping' } & Regrouping)
   | ({ readonly kind: 'replay'; readonly isRecorded: boolean; readonly rules: readonly DraftRule[] } & ReplayScope)
+  | ({ readonly kind: 'replacements'; readonly rules: readonly RuleReplacement[] } & Shown)
 );
 
 /** What the analysing thread is started with. */

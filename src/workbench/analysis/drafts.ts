@@ -2,7 +2,7 @@ import { KnownNames } from '../../core/models/known-names.ts';
 import { nameWarnings } from '../../core/models/rule-warnings.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
-import type { DraftRule, RuleCreate, Scope } from '../../generated/types.ts';
+import type { DraftRule, PolicyPlanChange, RuleCreate, Scope } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { OWNERS, type Owners, type World, type WorldRule } from '../world/world.ts';
 import { placed } from '../world/world-document.ts';
@@ -47,19 +47,24 @@ function knownNamesOf({ catalog, organizations }: World, organizationId: string)
 const organizationOf = (world: World, { owners, id }: Owner): string =>
   owners === 'organizations' ? id : (world[owners].get(id)?.organizationId ?? '');
 
-/** A stored rule, active or not, as it would be. */
+/** A rule of a subject, active or not, stored or new, as it would be. */
 export interface RuleReplacement {
   readonly subject: { readonly scope: Scope; readonly id: string };
   readonly ruleId: string;
-  readonly rule: RuleCreate;
+  /** Null: there is none. */
+  readonly rule: RuleCreate | null;
 }
 
 /** The world with a rule of a subject as it would be, whatever it is now. @throws ApiError 400 for what is no rule */
 export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacement): World =>
   changed(world, { owners: OWNERS[subject.scope], id: subject.id }, (rules) => [
     ...rules.filter(({ id }) => id !== ruleId),
-    ...readDraft(rule, ruleId, ''),
+    ...(rule === null ? [] : readDraft(rule, ruleId, '')),
   ]);
+
+/** What a policy folder's apply changes, as replacements; a rule that is new goes by its name in the folder. */
+export const replacementsOf = (changes: readonly PolicyPlanChange[]): RuleReplacement[] =>
+  changes.map(({ owner, name, ruleId, after }) => ({ subject: owner, ruleId: ruleId ?? name ?? '', rule: after }));
 
 const newId = (index: number): string => `draft_${index + 1}`;
 

@@ -3,12 +3,16 @@ import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
 import { storedRule } from '../../domain/rule-content.ts';
-import type { PolicySubject, Scope } from '../../generated/types.ts';
+import type { ManagedBy, PolicySubject, Scope } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type ActiveRule, readPolicySubjects } from '../../store/rules/policy-subjects.ts';
 
 /** An active rule. */
-export type WorldRule = PolicyRule & { readonly description: string | null };
+export type WorldRule = PolicyRule & {
+  readonly description: string | null;
+  /** Absent: no policy folder states it, or nobody knows. */
+  readonly managedBy?: ManagedBy;
+};
 
 /** Someone whose rules decide calls. */
 export interface WorldOrganization {
@@ -95,12 +99,11 @@ export function readWorld(db: Database, installation: Installation, organization
   };
 }
 
-const worldRule = (rule: ActiveRule): WorldRule => ({
-  ...storedRule(rule),
-  id: rule.id,
-  mode: rule.mode,
-  description: rule.description,
-});
+function worldRule(rule: ActiveRule): WorldRule {
+  const { id, mode, description, managedBy: source, managedName: name } = rule;
+  const managed = source === null || name === null ? {} : { managedBy: { source, name } };
+  return { ...storedRule(rule), id, mode, description, ...managed };
+}
 
 /** The mappings of the catalogue that are not deactivated. By id. */
 export const activeMappings = ({ catalog }: Pick<World, 'catalog'>): readonly Mapping[] =>

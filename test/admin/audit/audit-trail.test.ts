@@ -5,6 +5,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { listAudit } from '../../../src/admin/audit/audit.ts';
+import { applyFolder } from '../../../src/admin/folder/apply-folder.ts';
+import { readFolderPlan } from '../../../src/admin/folder/plan-folder.ts';
 import {
   changeKey,
   createKey,
@@ -159,6 +161,15 @@ const WRITES: Readonly<Record<string, Write>> = {
     given: addRule,
     write: (db, id) => deleteRule(db, owner, ORGANIZATION, id, now),
     actions: ['rule.delete'],
+  },
+  applyFolder: {
+    given: addRule,
+    write: (db) => {
+      const folder = { organization: { rules: { first: DENY, second: { ...DENY, mode: 'report' } } } };
+      const plan = readFolderPlan(db, owner, folder, { prune: true }, ruleWrite);
+      return applyFolder(db, owner, plan, { revision: 'abc', now });
+    },
+    actions: ['rule.update', 'rule.create', 'policy.apply'],
   },
   createProviderKey: { write: (db) => addProviderKey(db), actions: ['provider_key.create'] },
   changeProviderKey: {

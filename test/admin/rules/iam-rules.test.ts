@@ -62,7 +62,7 @@ describe('a written rule', () => {
     );
     const shown = { createdAt: START, updatedAt: START, ...denySandbox, status: 'active', mode: 'enforce' };
     const owners = { apiKeyId: null, memberId: null, groupId: null, organizationId: null };
-    const nobody = { reportOnly: null, id: 'rule_new', description: null, ...owners };
+    const nobody = { reportOnly: null, id: 'rule_new', description: null, managedBy: null, ...owners };
     expect(masked(rules)).toEqual([
       { ...shown, ...nobody, apiKeyId: ID.ownerKey, ownerName: "The owner's" },
       { ...shown, ...nobody, memberId: ID.developer, ownerName: 'developer@example.com' },

@@ -120,7 +120,8 @@ describe('rules', () => {
     const rule = newRule({ mode: 'report', description: 'Office' });
     const written = await insert(subjectId, rule);
     const reports = { reportsSince: START, reportRevision: 1, wouldDeny: 0, wouldAllow: 0, lastSeenAt: null };
-    const stored = { organizationId, subjectId, scope, createdAt: START, updatedAt: START };
+    const managed = { managedBy: null, managedName: null };
+    const stored = { organizationId, subjectId, scope, ...managed, createdAt: START, updatedAt: START };
     expect(written).toEqual({ ...rule, ...stored, ...reports });
     expect(await store.read((db) => listRules(db, organizationId, subjectId))).toEqual([written]);
   });

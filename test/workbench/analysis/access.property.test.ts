@@ -12,9 +12,8 @@ import { partsOf, type Shown } from '../../../src/workbench/world/candidates.ts'
 import { type Holder, holdersOf } from '../../../src/workbench/world/holders.ts';
 import { createJudges, type Judges } from '../../../src/workbench/world/judges.ts';
 import type { World, WorldRule } from '../../../src/workbench/world/world.ts';
-import { parseAddress } from '../../policy/oracle-addresses.ts';
 import { propertyRuns, propertyTimeout } from '../../policy/property-runs.ts';
-import { canCall, edgesOf, mappingsIn, permits, worlds } from '../worlds.ts';
+import { addressesOf, canCall, lies, mappingsIn, permits, worlds } from '../worlds.ts';
 
 const RUNS = 40;
 const bundle = readBundle();
@@ -33,29 +32,6 @@ function partOf(...some: readonly World[]): readonly Mapping[] {
   const [part, ...others] = partsOf(some);
   if (part === undefined || others.length > 0) throw new Error(`${others.length} parts`);
   return part.mappings;
-}
-
-/** Addresses at, just inside and just outside the ends of every range of the worlds, and the unknown one. */
-function addressesOf(...some: readonly World[]): (string | null)[] {
-  const rules = some.flatMap(({ organizations, members, keys }) =>
-    [...organizations.values(), ...members.values(), ...keys.values()].flatMap((subject) => subject.rules),
-  );
-  const ranges = rules.flatMap(({ ruleValue }) => ('ipCidrs' in ruleValue ? ruleValue.ipCidrs : []));
-  return [...new Set([null, '203.0.113.7', '2001:db8:ffff::7', ...ranges.flatMap(edgesOf)])];
-}
-
-/** Whether an address lies in a set of ranges as they are printed. */
-function lies(address: string | null, texts: readonly string[]): boolean {
-  if (address === null) return texts.includes('unknown');
-  const { bits, value } = parseAddress(address);
-  return texts.some((text) => {
-    if (text === 'unknown') return false;
-    const [from = '', to] = text.split('-');
-    const [network = '', prefix] = from.split('/');
-    const first = parseAddress(network);
-    const last = to === undefined ? first.value + (1n << BigInt(bits - Number(prefix))) - 1n : parseAddress(to).value;
-    return first.bits === bits && first.value <= value && value <= last;
-  });
 }
 
 /** A member has none: they may own keys of any project. */

@@ -132,6 +132,18 @@ describe('GET /v1/master/decisions/{id}', () => {
       { description: 'renamed', describedThen: false },
     ]);
   });
+
+  it('names the policy folder that stated a rule then, not one that does so now', async () => {
+    const { text } = await server.request('GET', `/v1/master/keys/${ID.ownerKey}/iam/${rule}`);
+    const { ruleType, ruleValue } = JSON.parse(text).rule;
+    server.clock.advance(1000);
+    const body = { source: 'security', keys: { [ID.ownerKey]: { rules: { large: { ruleType, ruleValue } } } } };
+    expect(await server.request('POST', '/v1/master/policy/apply', { body })).toMatchObject({ status: 200 });
+    const [, later] = await storeDenied(server, startMs + 3000, { rule, ...whose });
+    const rulesOf = async (id: string) => (await get(`decisions/${id}`)).body.decision.rules;
+    expect(await rulesOf(later)).toMatchObject([{ id: rule, managedBy: { source: 'security', name: 'large' } }]);
+    expect(await rulesOf(ids[1])).toEqual([expect.not.objectContaining({ managedBy: expect.anything() })]);
+  });
 });
 
 describe('GET /v1/master/calls', () => {

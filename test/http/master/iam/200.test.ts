@@ -38,6 +38,7 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       memberId: null,
       groupId: null,
       organizationId: null,
+      managedBy: null,
       ...shownOwner,
     };
     const made = await server.request('POST', path, {

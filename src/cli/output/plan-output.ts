@@ -1,0 +1,90 @@
+import type { InspectColor } from 'node:util';
+import type { PolicyPlan, PolicyPlanChange, RuleCreate } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
+import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import type { ShownFormat } from './access-output.ts';
+import { showDiff } from './diff-output.ts';
+import { entriesIn, entriesText } from './rule-output.ts';
+
+type Action = PolicyPlanChange['action'];
+
+/** How a change is marked, and counted. */
+const ACTIONS: Readonly<
+  Record<Action, { readonly mark: string; readonly colour: InspectColor; readonly verb: string }>
+> = {
+  add: { mark: '+', colour: 'green', verb: 'add' },
+  change: { mark: '~', colour: 'yellow', verb: 'change' },
+  remove: { mark: '-', colour: 'red', verb: 'remove' },
+  adopt: { mark: '=', colour: 'dim', verb: 'adopt' },
+  rename: { mark: '=', colour: 'dim', verb: 'rename' },
+};
+
+const TITLES = ['', 'OWNER', 'NAME', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
+
+/** The changes of rules, then of access; of what was done too. Warnings are the caller's. */
+export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): void {
+  if (json) {
+    printJson(plan);
+    return;
+  }
+  const { changes, unchanged, source, access } = plan;
+  if (changes.length === 0) {
+    print(
+      `No changes. ${counted(unchanged, 'rule')} as the folder (${source}) states ${unchanged === 1 ? 'it' : 'them'}.`,
+    );
+    return;
+  }
+  printTable(TITLES, changes.map(row), '');
+  const sums = Object.entries(ACTIONS).flatMap(([action, { verb }]) => {
+    const count = changes.filter((each) => each.action === action).length;
+    return count === 0 ? [] : `${count} to ${verb}`;
+  });
+  print(`\n${counted(changes.length, 'rule')}: ${sums.join(', ')}; ${unchanged} unchanged (${source}).\n`);
+  if (access === null) print('What that newly permits could not be computed in time.');
+  else showDiff(access, shown);
+}
+
+function row({ action, owner, name, before, after }: PolicyPlanChange): Cell[] {
+  const { mark, colour } = ACTIONS[action];
+  const texts = [
+    owner.scope === 'organization' ? 'organization' : `${owner.scope} ${owner.name || owner.id}`,
+    name ?? '-',
+    moved(before, after, ({ ruleType }) => ruleType),
+    valueText(before, after),
+    moved(before, after, ({ mode = 'enforce' }) => mode),
+    moved(before, after, ({ status = 'active' }) => status),
+    moved(before, after, ({ description }) => description ?? '-'),
+  ];
+  return [{ text: mark, colour }, ...texts.map((text) => ({ text }))];
+}
+
+type Rule = RuleCreate | null;
+
+/** What a rule has, or what it had and has now. */
+function moved(before: Rule, after: Rule, of: (rule: RuleCreate) => string): string {
+  const texts = [before, after].flatMap((rule) => (rule === null ? [] : of(rule)));
+  return [...new Set(texts)].join(' → ');
+}
+
+/** A value; of one that changes, what it loses and gains, or what its conditions were and are. */
+function valueText(before: Rule, after: Rule): string {
+  if (before === null || after === null || before.ruleType !== after.ruleType) {
+    return moved(before, after, ({ ruleValue }) => entriesText(entriesIn(ruleValue)));
+  }
+  const [was, is] = [before.ruleValue, after.ruleValue]
+    .map(Object.entries)
+    .map((each) => new Map<string, unknown>(each));
+  const names = new Set([...(was?.keys() ?? []), ...(is?.keys() ?? [])]);
+  return entriesText([...names].flatMap((name) => changedField(name, was?.get(name), is?.get(name))));
+}
+
+function changedField(name: string, was: unknown, is: unknown): string[] {
+  if (!Array.isArray(was) || !Array.isArray(is)) {
+    const texts = [was, is].map((value) => (value === undefined ? 'none' : String(value)));
+    return [`${name} ${[...new Set(texts)].join(' → ')}`];
+  }
+  const without = (some: readonly unknown[], others: readonly unknown[]): unknown[] =>
+    some.filter((entry) => !others.includes(entry));
+  const changed = [...without(was, is).map((entry) => `-${entry}`), ...without(is, was).map((entry) => `+${entry}`)];
+  return changed.length === 0 ? is.map(String) : changed;
+}

@@ -1,0 +1,124 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { appliedView, applyFolder, newlyPermitted, planView } from '../../admin/folder/apply-folder.ts';
+import { FolderFaults, type FolderPlan, type PlanOptions, readFolderPlan } from '../../admin/folder/plan-folder.ts';
+import { writeJudged } from '../../admin/rules/judged-change.ts';
+import type { AccessDiff, PolicyPlan } from '../../generated/types.ts';
+import { validatePolicyPlan } from '../../generated/validators.js';
+import { accessDiff } from '../../workbench/analysis/diff.ts';
+import { replacementsOf, withRule } from '../../workbench/analysis/drafts.ts';
+import { placeText } from '../../workbench/fixtures/report-text.ts';
+import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
+import { partsOf } from '../../workbench/world/candidates.ts';
+import { readWorld, type World } from '../../workbench/world/world.ts';
+import { showPlan } from '../output/plan-output.ts';
+import { print, warn } from '../terminal/output.ts';
+import { folderAt, refusedFolder } from './policy-folder-files.ts';
+import { withJudges } from './policy-world.ts';
+import { ruleWriteOf } from './rule-write.ts';
+import { type Environment, inWorkspace } from './workspace.ts';
+
+interface CommonOptions {
+  readonly org?: string;
+  readonly json?: true;
+  readonly withoutCredential?: true;
+  readonly prune?: true;
+  readonly failOn?: 'new-access';
+}
+
+export type PolicyPlanOptions = CommonOptions & { readonly out?: string };
+export type PolicyApplyOptions = CommonOptions & { readonly plan?: string; readonly revision?: string };
+
+/** A plan with the world that it was made for. */
+interface PlannedWorld {
+  readonly plan: FolderPlan;
+  readonly world: World;
+  readonly failOnNewAccess: boolean;
+}
+
+/** `portcullis policy plan`. */
+export async function runPolicyPlan(env: Environment, place: string, options: PolicyPlanOptions): Promise<void> {
+  const folder = folderAt(place);
+  const planned = await plan(env, folder, options, { prune: options.prune === true });
+  const access = await judge(planned, options);
+  const shown = planView(planned.plan, access);
+  if (options.out !== undefined) writeFileSync(options.out, `${JSON.stringify(shown, null, 2)}\n`);
+  show(folder, planned.plan, shown, options);
+  refuseNewAccess(access, options);
+}
+
+/** `portcullis policy apply`. */
+export async function runPolicyApply(env: Environment, place: string, options: PolicyApplyOptions): Promise<void> {
+  const folder = folderAt(place);
+  const reviewed = options.plan === undefined ? undefined : readPlan(options.plan);
+  const prune = options.prune === true || reviewed?.prune === true;
+  await writeJudged({
+    plan: () => plan(env, folder, options, { prune, ...(reviewed === undefined ? {} : { reviewed }) }),
+    judge: (planned: PlannedWorld) => judge(planned, options),
+    write: async (planned, access) => {
+      if (options.failOn !== undefined && isWider(access)) {
+        show(folder, planned.plan, planView(planned.plan, access), options);
+        refuseNewAccess(access, options);
+      }
+      const applied = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        applyFolder(db, actor, planned.plan, { revision: options.revision, now }),
+      );
+      show(folder, planned.plan, appliedView(applied, access), options);
+      if (!options.json && applied.done.length > 0) print('\nApplied.');
+    },
+  });
+}
+
+/** On the rules as they are now. @throws UsageError after a line for each fault of the folder */
+const plan = (
+  env: Environment,
+  folder: ReadFolder,
+  { org, failOn }: CommonOptions,
+  options: PlanOptions,
+): Promise<PlannedWorld> =>
+  inWorkspace(env, 'read', org, (workspace) => {
+    const { db, actor, installation } = workspace;
+    try {
+      return db.snapshot(() => ({
+        plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace)),
+        world: readWorld(db, installation(), actor.organizationId),
+        failOnNewAccess: failOn !== undefined,
+      }));
+    } catch (error) {
+      if (!(error instanceof FolderFaults)) throw error;
+      throw refusedFolder(error.faults.map(({ pointer, text }) => ({ place: folder.placeOf(pointer), message: text })));
+    }
+  });
+
+async function judge({ plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
+  const withoutCredential = options.withoutCredential === true;
+  const after = replacementsOf(planView(plan, null).changes).reduce(withRule, world);
+  const [part] = partsOf([world]);
+  return withJudges(part?.mappings ?? [], (judges, progress) =>
+    accessDiff(judges, world, after, { withoutCredential }, progress),
+  );
+}
+
+function show(folder: ReadFolder, { warnings }: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
+  showPlan(shown, options);
+  if (options.json) return;
+  const cwd = process.cwd();
+  for (const { pointer, text } of warnings) warn(`warning: ${placeText(folder.placeOf(pointer), cwd)}: ${text}`);
+}
+
+const isWider = (access: AccessDiff | null): boolean => access === null || newlyPermitted(access) > 0;
+
+function refuseNewAccess(access: AccessDiff | null, { failOn }: CommonOptions): void {
+  if (failOn === undefined || access === null) return;
+  const count = newlyPermitted(access);
+  const uncallable = access.withoutCredential.gained;
+  const rest = uncallable === 0 ? '' : `, ${uncallable} of them without a credential to call them`;
+  if (count > 0) throw new Error(`${count} newly permitted${rest}.`);
+}
+
+/** What `policy plan --out` wrote. */
+function readPlan(file: string): PolicyPlan {
+  const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
+  if (validatePolicyPlan(content)) return content;
+  throw new Error(`${path.basename(file)} is not what \`portcullis policy plan --out\` writes.`);
+}

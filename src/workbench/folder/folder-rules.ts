@@ -1,0 +1,72 @@
+import { pointerStep } from '../../domain/check-shape.ts';
+import { ApiError } from '../../domain/errors.ts';
+import { readRule } from '../../domain/rule-content.ts';
+import type { FolderOwner, Scope } from '../../generated/types.ts';
+import type { Given } from '../fixtures/fixture-given.ts';
+import type { GivenRule } from '../fixtures/fixture-rules.ts';
+import { FixtureFault } from '../fixtures/fixture-source.ts';
+import { type GivenSubject, NOBODY } from '../fixtures/fixture-subjects.ts';
+import { liveSubject, type TestedRules } from '../fixtures/live-rules.ts';
+import type { WorldRule } from '../world/world.ts';
+import type { ReadFolder } from './policy-folder.ts';
+
+/**
+ * What a policy folder states, for fixtures: those of their keys, members, groups and organization that it names have its rules, all
+ * others have none. Who is in a group the fixture says. It needs no database, so it knows no key by its id but the one that a fixture names so.
+ * @throws FixtureFault for a rule that makes no sense
+ */
+export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
+  const { organization, groups = {}, members = {}, keys = {} } = document;
+  const subjectOf = (
+    scope: Scope,
+    pointer: string,
+    stated: FolderOwner | undefined,
+    written: GivenSubject,
+    owner?: string,
+  ) => {
+    const { rules } = liveSubject(scope, activeRules(pointer, stated, placeOf), written, owner);
+    const placed = rules.map(
+      (rule): GivenRule => ({ ...rule, place: placeOf(rulePointer(pointer, rule.storedId ?? '')) }),
+    );
+    return { rules: placed, available: true, place: placeOf(pointer) };
+  };
+  const organizationWith = (written: GivenSubject) => subjectOf('organization', '/organization', organization, written);
+  const groupWith = (name: string, written: GivenSubject) =>
+    subjectOf('group', `/groups/${pointerStep(name)}`, groups[name], written, name);
+  const memberWith = (name: string, written: GivenSubject) => {
+    const stated = members[name] === undefined ? name.toLowerCase() : name;
+    return subjectOf('member', `/members/${pointerStep(stated)}`, members[stated], written, name);
+  };
+  const keyWith = (name: string, written: GivenSubject) =>
+    subjectOf('key', `/keys/${pointerStep(name)}`, keys[name], written, name);
+  return {
+    rulesFor: (given): Given => ({
+      ...given,
+      organization: organizationWith(given.organization),
+      groups: new Map([...given.groups].map(([name, written]) => [name, { ...written, ...groupWith(name, written) }])),
+      members: new Map([...given.members].map(([name, written]) => [name, memberWith(name, written)])),
+      keys: new Map([...given.keys].map(([name, written]) => [name, { ...written, ...keyWith(name, written) }])),
+    }),
+    all: [
+      organizationWith(NOBODY),
+      ...Object.keys(groups).map((name) => groupWith(name, NOBODY)),
+      ...Object.keys(members).map((name) => memberWith(name, NOBODY)),
+      ...Object.keys(keys).map((name) => keyWith(name, NOBODY)),
+    ].flatMap(({ rules }) => rules),
+  };
+}
+
+const rulePointer = (owner: string, name: string): string => `${owner}/rules/${pointerStep(name)}`;
+
+function activeRules(owner: string, stated: FolderOwner | undefined, placeOf: ReadFolder['placeOf']): WorldRule[] {
+  return Object.entries(stated?.rules ?? {}).flatMap(([name, rule]) => {
+    const pointer = rulePointer(owner, name);
+    try {
+      const { canonical, status, mode, description } = readRule(rule);
+      return status === 'active' ? { ...canonical, id: name, mode, description } : [];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      throw new FixtureFault(placeOf(`${pointer}${error.param ?? ''}`), error.message);
+    }
+  });
+}
