@@ -154,7 +154,7 @@ it.each(SHOWN)(
   propertyTimeout(RUNS),
 );
 
-/** The world with the rules named put back to what they were before. */
+/** The world with the rules named, and who is in which group, put back to what they were before. */
 function reverted(before: World, after: World, ids: ReadonlySet<string>): World {
   const restore = <T extends { readonly rules: readonly WorldRule[] }>(
     all: ReadonlyMap<string, T>,
@@ -175,6 +175,12 @@ function reverted(before: World, after: World, ids: ReadonlySet<string>): World 
   return {
     ...after,
     organizations: restore(after.organizations, before.organizations),
+    groups: new Map(
+      [...restore(after.groups, before.groups)].map(([id, group]) => [
+        id,
+        { ...group, holderIds: before.groups.get(id)?.holderIds ?? group.holderIds },
+      ]),
+    ),
     members: restore(after.members, before.members),
     keys: restore(after.keys, before.keys),
   };
