@@ -34,6 +34,7 @@ export function policyTestCommand(policy: Command, env: Environment): void {
     .option('--watch', 'run again whenever a file changes, until Ctrl-C')
     .addOption(new Option('--database <folder>', 'test the rules in this DATA_DIR').conflicts('rules'))
     .option('--rules <file>', 'test the rules of this exported document')
+    .option('--bundle <file>', 'test the policy of this bundle (default: the policy in force)')
     .option('--org <organization>', 'the organization, where the database has several')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], options: PolicyTestOptions) => {
