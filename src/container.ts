@@ -20,6 +20,7 @@ import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
 import { Closers } from './lib/closers.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
+import type { PolicyInForce } from './policy/active-policy.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
@@ -30,6 +31,7 @@ import { createStore } from './store/store.ts';
 import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
 import { createAnalyst } from './workbench/analysis/analyst.ts';
+import { createPolicyKeeper } from './workbench/bundles/policy-keeper.ts';
 import { Workers, type WorkersDeps } from './workers/workers.ts';
 
 export interface Overrides {
@@ -106,6 +108,8 @@ async function build(
   if (sandbox !== undefined) closers.add(() => sandbox.close());
   const catalog = createCatalog({ ...config, clock });
   warnOfUnknownModels(config, catalog, telemetry);
+  const policy = await createPolicyKeeper({ config, clock, telemetry });
+  closers.add(() => policy.close());
   const stopping = new AbortController();
   const canRecord = createRecordingCheck(store, clock);
   const rateWindows = config.workers === 1 ? undefined : createRateWindows();
@@ -126,13 +130,22 @@ async function build(
             sandboxOrigin: sandbox?.origin,
             takeRate,
             canRecord,
+            policy: policy.inForce(),
             stopping: stopping.signal,
             prepareMcp,
           },
           closers,
         )
       : frontOfWorkers(
-          { config, store, canRecord, telemetry, rateWindows, sandboxOrigin: sandbox?.origin },
+          {
+            config,
+            store,
+            canRecord,
+            policy: policy.inForce(),
+            telemetry,
+            rateWindows,
+            sandboxOrigin: sandbox?.origin,
+          },
           stopping.signal,
         );
   const { timeouts, limits } = config;
@@ -144,6 +157,7 @@ async function build(
   const analyst = createAnalyst({
     databasePath: databasePath(config.dataDir),
     catalog,
+    bundle: () => policy.inForce().bundle,
     servedProviders: servedProviders(config),
     clock,
     turns,
@@ -173,6 +187,8 @@ async function build(
     takeRate,
     load: managementLoad,
     readiness: front.readiness,
+    policyStatus: () => policy.inForce().status,
+    policyHistory: policy.history,
     hosts: hostsOf(config, config.management.host),
     // Nobody administers from another site's page.
     allowedOrigins: [],
@@ -182,6 +198,8 @@ async function build(
   telemetry.watch({
     version: manifest.version,
     catalogDate: catalog.date,
+    bundleDigest: () => policy.inForce().bundle.digest,
+    policyTimes: () => policy.inForce().status,
     ...front.watched,
     loads: { ...front.loads, management: managementLoad },
     queuedWrites: store.waitingWrites,
@@ -198,6 +216,7 @@ async function build(
   listeners.push(management);
   const gateway = await front.listen();
   listeners.push(gateway);
+  policy.follow(front.activate);
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));
@@ -215,7 +234,8 @@ async function build(
 interface Front {
   readiness(): Promise<string | undefined>;
   readonly loads: Readonly<Record<string, Load>>;
-  readonly watched: Pick<Gateway, 'bundleDigest' | 'cacheEntries' | 'cacheBytes' | 'restingTargets'>;
+  activate(next: PolicyInForce): void;
+  readonly watched: Pick<Gateway, 'cacheEntries' | 'cacheBytes' | 'restingTargets'>;
   listen(): Promise<FrontListener>;
 }
 
@@ -224,6 +244,7 @@ async function frontHere(deps: GatewayDeps, closers: Closers): Promise<Front> {
   const gateway = await createGateway(deps, closers);
   return {
     readiness: gateway.readiness,
+    activate: gateway.activate,
     loads: { gateway: gateway.load },
     watched: gateway,
     listen: () => listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' }),
@@ -232,7 +253,7 @@ async function frontHere(deps: GatewayDeps, closers: Closers): Promise<Front> {
 
 function frontOfWorkers(deps: WorkersDeps, stopping: AbortSignal): Front {
   const { config, telemetry, canRecord } = deps;
-  let policy = '';
+  let workers: Workers | undefined;
   return {
     // Of this thread: each worker tells for itself whether it has room.
     async readiness() {
@@ -241,18 +262,20 @@ function frontOfWorkers(deps: WorkersDeps, stopping: AbortSignal): Front {
       return (await canRecord()) ? undefined : 'cannot_record';
     },
     loads: {},
-    watched: { bundleDigest: () => policy, cacheEntries: () => 0, cacheBytes: () => 0, restingTargets: () => 0 },
+    activate: (next) => workers?.activate(next),
+    watched: { cacheEntries: () => 0, cacheBytes: () => 0, restingTargets: () => 0 },
     async listen() {
       const { origin, port } = await findAddress({ ...config.gateway, variable: 'PORT' });
-      const workers = new Workers(deps, port);
+      const started = new Workers(deps, port);
       try {
-        policy = await workers.start();
+        await started.start();
       } catch (error) {
-        await workers.close(0);
+        await started.close(0);
         throw error;
       }
-      telemetry.addCounts(() => workers.counts());
-      return { origin, close: (graceMs) => workers.close(graceMs) };
+      workers = started;
+      telemetry.addCounts(() => started.counts());
+      return { origin, close: (graceMs) => started.close(graceMs) };
     },
   };
 }

@@ -8,6 +8,7 @@ import { systemClock } from './domain/time.ts';
 import { createGateway, listenTimesOf } from './gateway.ts';
 import { listen } from './http/connection/listen.ts';
 import { Closers } from './lib/closers.ts';
+import type { PolicyInForce } from './policy/active-policy.ts';
 import { databasePath } from './store/db/data-dir.ts';
 import { loadSecrets } from './store/secrets/secrets.ts';
 import { createStore } from './store/store.ts';
@@ -19,7 +20,7 @@ import { type Ask, createRemoteStore, remoteRecordingCheck } from './workers/rem
 if (parentPort === null) throw new Error('This is no program: it runs as a thread of one.');
 const writer = parentPort;
 const start: WorkerStart = workerData;
-const { sandboxOrigin, rateWindows, port } = start;
+const { sandboxOrigin, rateWindows, policy, port } = start;
 const config = withBuffers(start.config);
 const clock = systemClock;
 
@@ -68,6 +69,12 @@ const local = createStore({
 });
 closers.add(() => local.close());
 
+/** The latest that came, until the gateway is there. */
+let latest = policy;
+let activate = (next: PolicyInForce): void => {
+  latest = next;
+};
+
 writer.on('message', (messages: readonly ToWorker[]) => {
   // What the writer saw when it answered is seen here too.
   local.lookAgain();
@@ -79,6 +86,9 @@ writer.on('message', (messages: readonly ToWorker[]) => {
         break;
       case 'count':
         void telemetry.counts().then((counts) => outbox.post({ kind: 'counts', id: message.id, counts }));
+        break;
+      case 'policy':
+        activate(message.policy);
         break;
       case 'close':
         void close();
@@ -100,10 +110,13 @@ const gateway = await createGateway(
     sandboxOrigin,
     takeRate: createSharedTakeRate(config.rateLimits, rateWindows),
     canRecord: remoteRecordingCheck(ask),
+    policy,
     stopping: stopping.signal,
   },
   closers,
 );
+activate = gateway.activate;
+activate(latest);
 telemetry.watch({
   version: manifest.version,
   catalogDate: catalog.date,
@@ -123,4 +136,4 @@ const listener = await listen(gateway.app, {
 });
 closers.add(() => listener.close(config.timeouts.shutdownGrace));
 closers.add(() => stopping.abort());
-outbox.post({ kind: 'listening', bundleDigest: gateway.bundleDigest() });
+outbox.post({ kind: 'listening' });

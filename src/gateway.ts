@@ -27,7 +27,7 @@ import { createTransport } from './net/transport.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import { loadAuthorizationServer } from './oauth/load.ts';
 import { createFetchDocument, DOCUMENT_BOUNDS } from './oauth/metadata-documents.ts';
-import { createActivePolicy } from './policy/active-policy.ts';
+import { createActivePolicy, type PolicyInForce } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
 import { createTokenEstimator } from './providers/tokens/token-estimate.ts';
 import type { CanRecord } from './store/recording-check.ts';
@@ -45,6 +45,8 @@ export interface GatewayDeps {
   readonly sandboxOrigin: string | undefined;
   readonly takeRate: TakeRate;
   readonly canRecord: CanRecord;
+  /** By which it begins to decide. */
+  readonly policy: PolicyInForce;
   /** Aborted when the product stops. */
   readonly stopping: AbortSignal;
   readonly prepareMcp?: PrepareMcp | undefined;
@@ -56,6 +58,8 @@ export interface Gateway {
   readonly load: Load;
   /** Why no more requests should come; undefined: they may. */
   readiness(): Promise<string | undefined>;
+  /** The next decision is made by this policy. */
+  activate(next: PolicyInForce): void;
   bundleDigest(): string;
   cacheEntries(): number;
   cacheBytes(): number;
@@ -66,7 +70,7 @@ export interface Gateway {
 export async function createGateway(deps: GatewayDeps, closers: Closers): Promise<Gateway> {
   const { config, clock, telemetry, store, catalog, takeRate, canRecord, stopping, prepareMcp } = deps;
   const { peppers, encryptionKeys, signingKey } = deps.secrets;
-  const policy = await createActivePolicy();
+  const policy = createActivePolicy(deps.policy);
   closers.add(() => policy.pdp().close());
   const { timeouts, limits } = config;
   const answers = createAnswers();
@@ -186,6 +190,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     takeRate,
     load,
     readiness,
+    policyStatus: policy.status,
     hosts: hostsOf(config, config.gateway.host),
     allowedOrigins: config.allowedOrigins,
     trustedProxies: config.trustedProxies ?? undefined,
@@ -197,6 +202,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     app,
     load,
     readiness,
+    activate: policy.activate,
     bundleDigest: () => pdp().bundleDigest,
     cacheEntries: () => cache.entries,
     cacheBytes: () => cache.bytes,

@@ -55,6 +55,8 @@ interface Watched {
   readonly catalogDate: string;
   /** SHA-256 of the compiled policy in force, hex. */
   bundleDigest(): string;
+  /** Epoch ms of its activation, and of the last look for another; undefined: there was none. */
+  policyTimes?(): { readonly activatedAt: number; readonly checkedAt: number | undefined };
   /** By listener. */
   readonly loads: Readonly<Record<string, { readonly inFlight: number; readonly bufferedBytes: number }>>;
   queuedWrites(): number;
@@ -82,6 +84,10 @@ export interface Metrics {
   decided(reason: string | undefined): void;
   policyEvaluated(durationMs: number): void;
   cacheLookedUp(result: 'hit' | 'miss'): void;
+  /** A bundle from elsewhere was put in force. */
+  policyActivated(): void;
+  /** @param code why a bundle from elsewhere was not put in force */
+  policyRefused(code: string): void;
   /** A transaction of the writer has ended. */
   committed(durationMs: number): void;
   recovered(calls: number): void;
@@ -166,6 +172,8 @@ export const METRICS = {
   cost: counter('cost_usd', 'Cost of settled calls in USD, rounded: the ledger is exact, this is not.', ...TARGET),
   decisions: counter('decisions', 'Decisions of the policy on calls.', 'outcome', 'reason'),
   evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Time to evaluate the policy for one decision.'),
+  policyActivations: counter('policy_activations', 'Policy bundles from elsewhere that were put in force.'),
+  policyRefusals: counter('policy_refusals', 'Policy bundles that were refused, and looks that found none.', 'code'),
   cacheLookups: counter('cache_lookups', 'Lookups in the cache of answers.', 'result'),
   commit: histogram('writer_commit', BUCKETS.commit, 'Time of one transaction of the writer.'),
   loopDelay: histogram(
@@ -197,6 +205,11 @@ export const METRICS = {
   cacheEntries: gauge('cache_entries', 'Kept answers.'),
   cacheBytes: gauge('cache_bytes', 'Memory of cached answers.'),
   restingTargets: gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.'),
+  policyActivated: gauge('policy_activated_timestamp_seconds', 'When the policy in force was put in force.'),
+  policyChecked: gauge(
+    'policy_checked_timestamp_seconds',
+    'When the source of policy bundles was last heard of; 0: there is none, or it was not.',
+  ),
   build: gauge(
     'build_info',
     'Always 1; the labels are the version, the first digits of the policy bundle and the date of the catalogue.',
@@ -235,6 +248,8 @@ function instruments(registers: Registry[]) {
     cost: counts(METRICS.cost),
     decisions: counts(METRICS.decisions),
     evaluation: new Histogram({ ...METRICS.evaluation, registers }),
+    policyActivations: counts(METRICS.policyActivations),
+    policyRefusals: counts(METRICS.policyRefusals),
     cacheLookups: counts(METRICS.cacheLookups),
     commit: new Histogram({ ...METRICS.commit, registers }),
     loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
@@ -274,6 +289,11 @@ function watch(watched: Watched, registers: Registry[]): void {
   number(METRICS.cacheEntries, watched.cacheEntries);
   number(METRICS.cacheBytes, watched.cacheBytes);
   number(METRICS.restingTargets, watched.restingTargets);
+  const { policyTimes } = watched;
+  if (policyTimes !== undefined) {
+    number(METRICS.policyActivated, () => policyTimes().activatedAt / 1000);
+    number(METRICS.policyChecked, () => (policyTimes().checkedAt ?? 0) / 1000);
+  }
   watchGauge(BUILD, (each) => {
     const { version, catalogDate } = watched;
     each.reset();
@@ -356,6 +376,12 @@ export function createMetrics(): Metrics {
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
     cacheLookedUp(result) {
       counted.cacheLookups.of(result).count += 1;
+    },
+    policyActivated() {
+      counted.policyActivations.count += 1;
+    },
+    policyRefused(code) {
+      counted.policyRefusals.of(code).count += 1;
     },
     committed: (durationMs) => counted.commit.observe(durationMs / 1000),
     loopDelayed: (seconds) => counted.loopDelay.observe(seconds),

@@ -71,6 +71,8 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   undici: ['src/net'],
   'oidc-provider': ['src/oauth'],
   '@open-policy-agent/opa-wasm': ['src/policy/policy-instance.ts'],
+  jose: ['src/policy/archive'],
+  tar: ['src/policy/archive/read-archive.ts'],
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],

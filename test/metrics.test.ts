@@ -1,4 +1,7 @@
 // GET /metrics: what is counted, under which names, and who may look.
+import { rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
@@ -14,6 +17,7 @@ import { type Family, metricsOf, valuesOf } from './support/exposition.ts';
 import { addKey, addRule, startGateway, type TestGateway } from './support/gateway.ts';
 import { draw, fox, moderate } from './support/images.ts';
 import { tables } from './support/pages.ts';
+import { archiveOf, bundleFiles } from './support/policy-bundles.ts';
 import { send } from './support/request.ts';
 import { callRows } from './support/rows.ts';
 import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from './support/upstream.ts';
@@ -190,11 +194,19 @@ describe('the metrics', () => {
   });
 
   it('are well formed, and those that the documentation names', async () => {
-    await start({ RATE_LIMIT_MODERATIONS_PER_MINUTE: '1' }, true);
+    const bundle = path.join(tmpdir(), `bundle-${process.pid}.tar.gz`);
+    writeFileSync(bundle, archiveOf(bundleFiles('v1')));
+    await start(
+      { RATE_LIMIT_MODERATIONS_PER_MINUTE: '1', POLICY_BUNDLE: bundle, POLICY_BUNDLE_POLL_SECONDS: '1' },
+      true,
+    );
+    rmSync(bundle);
     await everything();
     addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] }, mode: 'report' });
     await chat(gateway, hello({ model: 'sandbox-free' }));
     await counted();
+    const refusals = async () => valuesOf(await metricsOf(gateway), 'policy_refusals_total');
+    await expect.poll(refusals, { timeout: 10_000 }).toHaveProperty('unreachable');
 
     const families = ours(await metricsOf(gateway));
 

@@ -81,6 +81,10 @@ function principalOf(number: number): Principal {
   };
 }
 
+const noFacts = (): never => {
+  throw new Error('the policy of the installation takes no facts');
+};
+
 /** Times single decisions as the gateway makes them: rules read, document, data loaded where they are not, evaluation. */
 async function measure(deps: AuthorizeDeps, nextKey: () => number): Promise<Percentiles> {
   const microseconds: number[] = [];
@@ -88,7 +92,7 @@ async function measure(deps: AuthorizeDeps, nextKey: () => number): Promise<Perc
   for (let count = -WARM_UP; count < DECISIONS && performance.now() < deadline; count += 1) {
     const principal = principalOf(nextKey());
     const start = process.hrtime.bigint();
-    await authorize(deps, { principal, context, action: 'chat', candidates: [mapping] });
+    await authorize(deps, { principal, context, action: 'chat', candidates: [mapping], findFacts: noFacts });
     const nanoseconds = Number(process.hrtime.bigint() - start);
     if (count >= 0) microseconds.push(nanoseconds / 1000);
   }

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import type { PolicyInput } from '../../src/generated/types.ts';
-import { readBundle } from '../../src/policy/bundle.ts';
 import type { DataDocument } from '../../src/policy/data-document.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
 import { PolicyFailure } from '../../src/policy/policy-failure.ts';
@@ -34,9 +33,8 @@ interface Case {
 export function createJudge(seed: number, runs: number): Judge {
   const fixtures = loadFixtures();
   const cases = randomCases(seed, runs);
-  const { manifest } = readBundle();
   return (wasm) => {
-    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant', manifest }));
+    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant' }));
     if (pdp === null) return { by: 'start', at: 'loading' };
     const failed = fixtures.find((fixture) => !passes(pdp, fixture));
     if (failed !== undefined) return { by: 'fixtures', at: failed.name };

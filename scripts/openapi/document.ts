@@ -10,7 +10,20 @@ const OWN_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   Readiness: {
     type: 'object',
     required: ['status'],
-    properties: { status: { type: 'string', enum: ['ready', 'not_ready'] }, reason: { type: 'string' } },
+    properties: {
+      status: { type: 'string', enum: ['ready', 'not_ready'] },
+      reason: { type: 'string' },
+      policy: {
+        type: 'object',
+        required: ['digest', 'revision', 'activatedAt'],
+        properties: {
+          digest: { type: 'string' },
+          revision: { type: ['string', 'null'] },
+          activatedAt: { type: 'string', format: 'date-time' },
+          refused: { type: 'string' },
+        },
+      },
+    },
   },
   OpenApiDocument: { type: 'object', additionalProperties: true },
 };

@@ -14,7 +14,7 @@ import { masterKeyCommands } from './commands/master-key-commands.ts';
 import { memberCommands } from './commands/member-commands.ts';
 import { modelsCommand } from './commands/models-command.ts';
 import { organizationCommands } from './commands/organization-commands.ts';
-import { policyCommands } from './commands/policy-commands.ts';
+import { policyCommands } from './commands/policy/policy-commands.ts';
 import { projectCommands } from './commands/project-commands.ts';
 import { providerKeyCommands } from './commands/provider-key-commands.ts';
 import { ruleCommands } from './commands/rule-commands.ts';

@@ -41,6 +41,8 @@ export interface Config {
   readonly durability: Environment['DURABILITY'];
   /** Days after which calls are deleted; undefined: never. */
   readonly retentionDays: number | undefined;
+  /** Undefined: the policy of this installation. */
+  readonly policyBundle: PolicyBundleConfig | undefined;
   readonly sandbox: boolean;
   /** Of an image request that names none. */
   readonly defaultImageModel: string;
@@ -95,6 +97,19 @@ export interface Config {
   readonly upstreams: readonly UpstreamConfig[];
 }
 
+/** Where the policy comes from. */
+export interface PolicyBundleConfig {
+  /** An absolute path, or a URL. */
+  readonly location: string;
+  /** Absolute path of a PEM file; undefined: bundles are unsigned. */
+  readonly publicKeyFile: string | undefined;
+  readonly scope: string | undefined;
+  readonly token: string | undefined;
+  readonly pollMs: number;
+  /** Undefined: the server answers at once. */
+  readonly longPollSeconds: number | undefined;
+}
+
 interface Variable {
   readonly $ref?: string;
   readonly enum?: readonly string[];
@@ -124,6 +139,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../../data')),
     durability: variables.DURABILITY,
     retentionDays: numberOrOff(variables.RETENTION_DAYS),
+    policyBundle: readPolicyBundle(variables),
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
@@ -237,6 +253,34 @@ function readWorkers(text: string): number {
   if (text !== '1' && !canShare)
     throw new ConfigError('WORKERS must be 1: only on Linux do several threads share a port.');
   return Number(text);
+}
+
+/** @throws ConfigError for a server that could be impersonated, or whose bundles nobody vouches for */
+function readPolicyBundle(variables: Environment): PolicyBundleConfig | undefined {
+  const { POLICY_BUNDLE: location, POLICY_BUNDLE_PUBLIC_KEY: publicKeyFile } = variables;
+  if (location === undefined) return undefined;
+  const isUrl = /^[a-z]+:\/\//i.test(location);
+  if (isUrl && !isSafeUrl(location)) {
+    throw new ConfigError('POLICY_BUNDLE must be a path, or an https URL; http is for loopback alone.');
+  }
+  if (isUrl && publicKeyFile === undefined) {
+    throw new ConfigError('POLICY_BUNDLE_PUBLIC_KEY must be set: bundles of a server have to be signed.');
+  }
+  return {
+    location: isUrl ? location : path.resolve(location),
+    publicKeyFile: publicKeyFile === undefined ? undefined : path.resolve(publicKeyFile),
+    scope: variables.POLICY_BUNDLE_SCOPE,
+    token: variables.POLICY_BUNDLE_TOKEN,
+    pollMs: 1000 * Number(variables.POLICY_BUNDLE_POLL_SECONDS),
+    longPollSeconds: numberOrOff(variables.POLICY_BUNDLE_LONG_POLL_SECONDS),
+  };
+}
+
+function isSafeUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (username !== '' || password !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.[0-9]+){3}|\[::1\])$/.test(hostname));
 }
 
 /** Each in hex when it can be read as hex, else in base64 of either alphabet. */

@@ -3,6 +3,7 @@ import type {
   ModelsValue,
   PolicyViolation,
   ProvidersValue,
+  RuleKind,
   RuleMode,
   RuleType,
   Scope,
@@ -13,8 +14,7 @@ import type {
 export const SCOPES: readonly Scope[] = ['organization', 'group', 'member', 'key'];
 
 export type RuleEffect = PolicyViolation['effect'];
-/** What a rule judges. `<effect>_<kind>` is its type. */
-export type RuleKind = PolicyViolation['kind'];
+export type { RuleKind };
 
 /** A stored pricing value: maxima are plain decimals in USD per million tokens. */
 export interface StoredPricingValue {

@@ -1256,6 +1256,11 @@ export type RuleType =
   | 'allow_tags'
   | 'deny_tags';
 
+/**
+ * `<effect>_<kind>` is the rule type.
+ */
+export type RuleKind = 'models' | 'providers' | 'pricing' | 'ip_cidrs' | 'tags';
+
 export type RuleStatus = 'active' | 'inactive';
 
 export type RuleMode = 'enforce' | 'report';
@@ -1867,6 +1872,76 @@ export interface PlatformKeyList {
    * Give it as `cursor` to get what follows; null: nothing does.
    */
   nextCursor: string | null;
+}
+
+export interface PolicyBundleAnswer {
+  /**
+   * The policy in force, for all organizations.
+   */
+  policy: PolicyInForceRecord;
+  /**
+   * Of bundles from the source: the latest first, at most 10.
+   */
+  history: PolicyOffer[];
+}
+
+export interface PolicyRefusal {
+  /**
+   * In a word.
+   */
+  code: string;
+  /**
+   * RFC 3339.
+   */
+  at: string;
+}
+
+export interface PolicyInForceRecord {
+  /**
+   * The bundle digest, as decisions state it.
+   */
+  digest: string;
+  /**
+   * What its makers call it; null: nothing.
+   */
+  revision: string | null;
+  /**
+   * RFC 3339.
+   */
+  activatedAt: string;
+  /**
+   * When the source was last heard of, RFC 3339; null: there is none, or it was not.
+   */
+  checkedAt: string | null;
+  /**
+   * Why what the source has is not in force; null: it is.
+   */
+  refusal: PolicyRefusal | null;
+  /**
+   * `installation`: it comes with Portcullis; `bundle`: from `POLICY_BUNDLE`.
+   */
+  origin: 'installation' | 'bundle';
+}
+
+export interface PolicyOffer {
+  /**
+   * RFC 3339.
+   */
+  at: string;
+  what: 'activated' | 'refused' | 'rolled_back';
+  /**
+   * SHA-256 of the archive, hex.
+   */
+  archive: string;
+  revision: string | null;
+  /**
+   * Why it was refused, in a word.
+   */
+  code?: string;
+  /**
+   * Why it was refused.
+   */
+  message?: string;
 }
 
 /**
@@ -4047,6 +4122,30 @@ export interface Environment {
    */
   ENCRYPTION_KEY?: string;
   /**
+   * The [policy bundle](../../policy/README.md#bundles) in force: the path of a `.tar.gz`, or the https URL of a bundle server (http on loopback), which needs `POLICY_BUNDLE_PUBLIC_KEY`. Unset: the policy of this installation.
+   */
+  POLICY_BUNDLE?: string;
+  /**
+   * Path of a PEM file with the public keys that may sign bundles; while one is replaced, both stand there. A bundle that none of them signed is refused.
+   */
+  POLICY_BUNDLE_PUBLIC_KEY?: string;
+  /**
+   * The `scope` that signatures must state. Unset: they must state none.
+   */
+  POLICY_BUNDLE_SCOPE?: string;
+  /**
+   * Bearer token for the bundle server.
+   */
+  POLICY_BUNDLE_TOKEN?: string;
+  /**
+   * Time between two looks for another bundle, more or less a fifth. After a failure they come 1 second apart, then twice as far each time, up to this.
+   */
+  POLICY_BUNDLE_POLL_SECONDS: string;
+  /**
+   * How long a bundle server that can may keep a request until there is another bundle. `off`: it is not asked to.
+   */
+  POLICY_BUNDLE_LONG_POLL_SECONDS: string;
+  /**
    * `off` removes the built-in `sandbox` provider.
    */
   SANDBOX: 'on' | 'off';
@@ -4530,6 +4629,73 @@ export interface PasskeyRegistration {
 export type PasskeyBytes = string;
 
 /**
+ * What `DATA_DIR/policy/state.json` holds: which bundle from elsewhere is in force, which was before, and the outcome of those that were offered.
+ */
+export interface BundleState {
+  /**
+   * In force, or to be put in force.
+   */
+  active: KnownBundle;
+  /**
+   * In force before; absent: none was.
+   */
+  previous?: KnownBundle;
+  /**
+   * The archive that a rollback has left, which is not activated again until the source has another one.
+   */
+  held?: string;
+  /**
+   * The latest first, at most 10.
+   */
+  history: BundleEvent[];
+}
+
+export interface KnownBundle {
+  /**
+   * SHA-256 of the archive, hex.
+   */
+  archive: string;
+  /**
+   * The bundle digest, as decisions state it.
+   */
+  digest: string;
+  /**
+   * What its makers call it.
+   */
+  revision: string | null;
+  /**
+   * Where it came from.
+   */
+  source: string;
+  /**
+   * RFC 3339.
+   */
+  activatedAt: string;
+}
+
+export interface BundleEvent {
+  /**
+   * RFC 3339.
+   */
+  at: string;
+  what: 'activated' | 'refused' | 'rolled_back';
+  /**
+   * SHA-256 of the archive, hex.
+   */
+  archive: string;
+  revision: string | null;
+  source: string;
+  /**
+   * Why it was refused, in a word.
+   */
+  code?: string;
+  /**
+   * Why it was refused.
+   */
+  message?: string;
+}
+
+/**
  * The rules that a decision looks up, a pure function of the active rule records. Maps keep the rule ids on every value, so that reasons cost nothing and nothing is scanned. Online it holds only the subjects of one call; exported it holds all of them; both decide alike.
  */
 export interface PolicyData {
@@ -4670,26 +4836,26 @@ export interface PolicyDecision {
  * effect `deny`: a deny rule matched. effect `allow`: the scope has allow rules of this kind and none matched.
  */
 export interface PolicyViolation {
-  scope: Scope;
+  /**
+   * Whose rules; `custom`: those of the package `custom` in the policy bundle.
+   */
+  scope: Scope | 'custom';
   /**
    * The group's id; present exactly when the scope is `group`, of which a call may have several.
    */
   group?: string;
-  /**
-   * `<effect>_<kind>` is the rule type.
-   */
-  kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs' | 'tags';
+  kind: RuleKind | 'custom';
   effect: 'allow' | 'deny';
   /**
-   * Candidate id; absent for `ip_cidrs`, which is judged once per subject and counts for every candidate.
+   * Candidate id; absent for `ip_cidrs`, which is judged once per subject, and for what `custom` denies as a whole: then it counts for every candidate.
    */
   candidate?: string;
   /**
-   * Sorted. deny: the matching rules (unknown address: all of the kind). allow: all rules of the kind.
+   * Sorted. deny: the matching rules (unknown address: all of the kind). allow: all rules of the kind. `custom`: the one id that it states.
    */
   ruleIds: string[];
   /**
-   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names, tags and prefixes of them with `*`, provider names, ranges), or the conditions that tripped, as `<condition>=<value>`. allow: what was offered (the candidate's names, its provider names, its tags, the client address), or the attributes that the kind judges, as `<attribute>=<value>`, `unknown` for one that is not known. Prices are in pico-dollars per token: `pricingType=free|paid`, `maxInputPrice=2500000`, `inputPrice=unknown`, `tags=unknown`. Unknown client address: `unknown`, with either effect.
+   * Sorted, without repeats. deny: the entries that matched, as in the data document (model names, tags and prefixes of them with `*`, provider names, ranges), or the conditions that tripped, as `<condition>=<value>`. allow: what was offered (the candidate's names, its provider names, its tags, the client address), or the attributes that the kind judges, as `<attribute>=<value>`, `unknown` for one that is not known. Prices are in pico-dollars per token: `pricingType=free|paid`, `maxInputPrice=2500000`, `inputPrice=unknown`, `tags=unknown`. Unknown client address: `unknown`, with either effect. `custom`: its message.
    */
   values: string[];
 }
@@ -4730,6 +4896,10 @@ export interface PolicyInput {
    */
   subjects: PolicySubject[];
   /**
+   * Of the request itself; present exactly when the policy bundle has a package `custom`, and never for lists.
+   */
+  facts?: PolicyFacts;
+  /**
    * The mappings (model at a provider) that could serve the call, ids unique, each judged alone.
    */
   candidates: PolicyCandidate[];
@@ -4739,6 +4909,56 @@ export interface PolicyInput {
  * Outermost first.
  */
 export type Scope = 'organization' | 'group' | 'member' | 'key';
+
+export interface PolicyFacts {
+  time: PolicyTime;
+  /**
+   * By which API it came.
+   */
+  door: 'rest' | 'mcp';
+  stream: boolean;
+  /**
+   * Of the request without media.
+   */
+  text_bytes: number;
+  /**
+   * What the prompt holds besides text: `image`, `audio`. Sorted.
+   */
+  modalities: ('audio' | 'image')[];
+  /**
+   * Of the functions that the model may call, in the order of the request.
+   */
+  tool_names: string[];
+  /**
+   * Candidate id to what the call may cost there at most, in millionths of a US dollar, rounded up; a candidate whose price is unknown is missing.
+   */
+  worst_case_cost: {
+    [k: string]: number;
+  };
+  /**
+   * The headers `x-portcullis-meta-<name>`, by name in lower case: at most 16 of at most 256 characters.
+   */
+  meta: {
+    [k: string]: string;
+  };
+}
+
+/**
+ * Of the decision, in UTC.
+ */
+export interface PolicyTime {
+  /**
+   * Seconds.
+   */
+  unix: number;
+  /**
+   * `2026-11-25`
+   */
+  date: string;
+  weekday: 'monday' | 'tuesday' | 'wednesday' | 'thursday' | 'friday' | 'saturday' | 'sunday';
+  hour: number;
+  minute: number;
+}
 
 export interface PolicySubject {
   scope: Scope;
@@ -5375,6 +5595,37 @@ export interface FixtureRequests {
    * The client's address; `unknown` (default) when it cannot be determined; or a name under `given.addresses`.
    */
   address?: string | string[];
+  facts?: FixtureFacts;
+}
+
+/**
+ * What a bundle's package `custom` sees of each of the requests, but for lists. What is left out is that of a short chat over REST on Monday, 2026-01-05, at 12:00 UTC, at an unknown cost.
+ */
+export interface FixtureFacts {
+  /**
+   * RFC 3339.
+   */
+  time?: string;
+  /**
+   * By which API it came.
+   */
+  door?: 'rest' | 'mcp';
+  stream?: boolean;
+  textBytes?: number;
+  /**
+   * What the prompt holds besides text: `image`, `audio`. Sorted.
+   */
+  modalities?: ('audio' | 'image')[];
+  toolNames?: string[];
+  /**
+   * By candidate, in millionths of a US dollar.
+   */
+  worstCaseCost?: {
+    [k: string]: number;
+  };
+  meta?: {
+    [k: string]: string;
+  };
 }
 
 /**
@@ -5409,7 +5660,7 @@ export interface FixtureExpectation {
    */
   permit?: FixtureSet;
   /**
-   * The reason that the caller gets: scope and rule type such as `member deny_models`, or the message, which begins with `Access denied: `; `any` leaves it open.
+   * The reason that the caller gets: scope and rule type such as `member deny_models`, `custom` (the package `custom` of a policy bundle), or the message, which begins with `Access denied: `; `any` leaves it open.
    */
   deny?: string;
   /**

@@ -22,6 +22,8 @@ import type {
   BudgetRecord,
   BudgetScope,
   BudgetState,
+  BundleEvent,
+  BundleState,
   CacheControl,
   CallAnswer,
   CallList,
@@ -89,6 +91,7 @@ import type {
   FixtureCatalog,
   FixtureConnection,
   FixtureExpectation,
+  FixtureFacts,
   FixtureGiven,
   FixtureGroup,
   FixtureKey,
@@ -140,6 +143,7 @@ import type {
   KeyRecord,
   KeyState,
   KeyStatus,
+  KnownBundle,
   KnownProvider,
   LintFinding,
   LintReport,
@@ -186,16 +190,22 @@ import type {
   PlatformKeyAnswer,
   PlatformKeyCreate,
   PlatformKeyList,
+  PolicyBundleAnswer,
   PolicyCandidate,
   PolicyData,
   PolicyDecision,
+  PolicyFacts,
   PolicyFolder,
+  PolicyInForceRecord,
   PolicyInput,
+  PolicyOffer,
   PolicyPlan,
   PolicyPlanChange,
   PolicyPlanOwner,
+  PolicyRefusal,
   PolicyShadow,
   PolicySubject,
+  PolicyTime,
   PolicyViolation,
   PrefixEntry,
   PriceCap,
@@ -240,6 +250,7 @@ import type {
   RuleCreate,
   RuleEvidence,
   RuleIds,
+  RuleKind,
   RuleList,
   RuleMode,
   RulePatch,
@@ -315,6 +326,8 @@ export declare const validateBudgetPatch: Validator<BudgetPatch>;
 export declare const validateBudgetRecord: Validator<BudgetRecord>;
 export declare const validateBudgetScope: Validator<BudgetScope>;
 export declare const validateBudgetState: Validator<BudgetState>;
+export declare const validateBundleEvent: Validator<BundleEvent>;
+export declare const validateBundleState: Validator<BundleState>;
 export declare const validateCacheControl: Validator<CacheControl>;
 export declare const validateCallAnswer: Validator<CallAnswer>;
 export declare const validateCallList: Validator<CallList>;
@@ -382,6 +395,7 @@ export declare const validateFixture: Validator<Fixture>;
 export declare const validateFixtureCatalog: Validator<FixtureCatalog>;
 export declare const validateFixtureConnection: Validator<FixtureConnection>;
 export declare const validateFixtureExpectation: Validator<FixtureExpectation>;
+export declare const validateFixtureFacts: Validator<FixtureFacts>;
 export declare const validateFixtureGiven: Validator<FixtureGiven>;
 export declare const validateFixtureGroup: Validator<FixtureGroup>;
 export declare const validateFixtureKey: Validator<FixtureKey>;
@@ -433,6 +447,7 @@ export declare const validateKeyPatch: Validator<KeyPatch>;
 export declare const validateKeyRecord: Validator<KeyRecord>;
 export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
+export declare const validateKnownBundle: Validator<KnownBundle>;
 export declare const validateKnownProvider: Validator<KnownProvider>;
 export declare const validateLintFinding: Validator<LintFinding>;
 export declare const validateLintReport: Validator<LintReport>;
@@ -479,16 +494,22 @@ export declare const validatePlan: Validator<Plan>;
 export declare const validatePlatformKeyAnswer: Validator<PlatformKeyAnswer>;
 export declare const validatePlatformKeyCreate: Validator<PlatformKeyCreate>;
 export declare const validatePlatformKeyList: Validator<PlatformKeyList>;
+export declare const validatePolicyBundleAnswer: Validator<PolicyBundleAnswer>;
 export declare const validatePolicyCandidate: Validator<PolicyCandidate>;
 export declare const validatePolicyData: Validator<PolicyData>;
 export declare const validatePolicyDecision: Validator<PolicyDecision>;
+export declare const validatePolicyFacts: Validator<PolicyFacts>;
 export declare const validatePolicyFolder: Validator<PolicyFolder>;
+export declare const validatePolicyInForceRecord: Validator<PolicyInForceRecord>;
 export declare const validatePolicyInput: Validator<PolicyInput>;
+export declare const validatePolicyOffer: Validator<PolicyOffer>;
 export declare const validatePolicyPlan: Validator<PolicyPlan>;
 export declare const validatePolicyPlanChange: Validator<PolicyPlanChange>;
 export declare const validatePolicyPlanOwner: Validator<PolicyPlanOwner>;
+export declare const validatePolicyRefusal: Validator<PolicyRefusal>;
 export declare const validatePolicyShadow: Validator<PolicyShadow>;
 export declare const validatePolicySubject: Validator<PolicySubject>;
+export declare const validatePolicyTime: Validator<PolicyTime>;
 export declare const validatePolicyViolation: Validator<PolicyViolation>;
 export declare const validatePrefixEntry: Validator<PrefixEntry>;
 export declare const validatePriceCap: Validator<PriceCap>;
@@ -533,6 +554,7 @@ export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;
 export declare const validateRuleCreate: Validator<RuleCreate>;
 export declare const validateRuleEvidence: Validator<RuleEvidence>;
 export declare const validateRuleIds: Validator<RuleIds>;
+export declare const validateRuleKind: Validator<RuleKind>;
 export declare const validateRuleList: Validator<RuleList>;
 export declare const validateRuleMode: Validator<RuleMode>;
 export declare const validateRulePatch: Validator<RulePatch>;

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import Koa from 'koa';
 import type { TrustedProxies } from '../domain/client-ip.ts';
+import type { PolicyStatus } from '../policy/active-policy.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { Load } from './load.ts';
 import { accessLog } from './middleware/access-log.ts';
@@ -25,6 +26,7 @@ export interface AppDeps {
   telemetry: Telemetry;
   load: Load;
   readiness: Readiness;
+  policyStatus: () => PolicyStatus;
   hosts: HostCheckOptions;
   /** Origins whose web pages may call. */
   allowedOrigins: readonly string[];
@@ -45,7 +47,7 @@ export function createApp(
   const { telemetry } = deps;
   const busy = new Router<RequestState>();
   const others = new Router<RequestState>();
-  register(others, COMMON, { ...healthHandlers(deps.readiness), ...descriptionHandlers(listener) });
+  register(others, COMMON, { ...healthHandlers(deps.readiness, deps.policyStatus), ...descriptionHandlers(listener) });
   addRoutes(busy, others);
 
   const app = new Koa<RequestState>();

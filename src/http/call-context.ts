@@ -1,5 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { CallContext } from '../core/access/call-context.ts';
 import type { Principal } from '../core/access/principal.ts';
+import { invalidRequest } from '../domain/errors.ts';
 import { type AppContext, placeOf } from './state.ts';
 
 /** The principal that `authenticate` left. */
@@ -9,6 +11,24 @@ export function principalOf(ctx: AppContext): Principal {
 }
 
 const isTrue = (header: string | string[] | undefined): boolean => header === 'true';
+
+const META = 'x-portcullis-meta-';
+const MAX_META = 16;
+const MAX_META_LENGTH = 256;
+
+/** What the caller says of the request. @throws ApiError 400 for too much */
+function metaOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
+  const names = Object.keys(headers).filter((name) => name.startsWith(META));
+  const meta = Object.fromEntries(names.map((name) => [name.slice(META.length), String(headers[name])]));
+  const isTooLong = Object.entries(meta).some(([name, value]) => Math.max(name.length, value.length) > MAX_META_LENGTH);
+  if (names.length > MAX_META || isTooLong) {
+    throw invalidRequest(
+      `At most ${MAX_META} headers ${META}… of at most ${MAX_META_LENGTH} characters are read.`,
+      null,
+    );
+  }
+  return meta;
+}
 
 /** What the core needs to know of the HTTP request; tells the caller, in headers, of the decision as soon as it is made. */
 export function callContext(ctx: AppContext): CallContext {
@@ -26,6 +46,7 @@ export function callContext(ctx: AppContext): CallContext {
     signal: state.signal,
     noFallback: isTrue(req.headers['x-no-fallback']),
     noCache: isTrue(req.headers['x-no-cache']),
+    findMeta: () => metaOf(req.headers),
     room: (bytes) => place.holdAnswer(bytes),
     onDecision(decisionId, policyRevision) {
       state.decisionId = decisionId;

@@ -1,32 +1,45 @@
-import { POLICY_DIRECTORY, readBundle } from './bundle.ts';
-import type { Pdp } from './pdp.ts';
-import { createPdp } from './pdp.ts';
-import { selfTest } from './self-test.ts';
+import type { RefusalCode } from './archive/bundle-refused.ts';
+import type { PolicyBundle } from './bundle.ts';
+import { createPdp, type Pdp } from './pdp.ts';
+
+/** What is known of the policy in force. Times are epoch ms. */
+export interface PolicyStatus {
+  /** The bundle digest. */
+  readonly digest: string;
+  readonly revision: string | undefined;
+  /** A path or a URL; undefined: it is the policy of this installation. */
+  readonly source: string | undefined;
+  readonly activatedAt: number;
+  /** When the source was last heard of; undefined: there is none, or it was not. */
+  readonly checkedAt: number | undefined;
+  /** Why what the source has is not in force; undefined: it is. */
+  readonly refusal: { readonly code: RefusalCode; readonly message: string; readonly at: number } | undefined;
+}
+
+/** A bundle that has passed its trial, and what is known of it. */
+export interface PolicyInForce {
+  readonly bundle: PolicyBundle;
+  readonly status: PolicyStatus;
+}
 
 /** The policy in force. What holds the PDP of one call keeps it to the end; the next call gets the new one. */
 export interface ActivePolicy {
   pdp(): Pdp;
-  /**
-   * Verifies, instantiates and tests the bundle of a policy folder, then puts it in force. @throws PolicyFailure, and then
-   * the policy in force stays.
-   */
-  activate(directory: string): Promise<Pdp>;
+  status(): PolicyStatus;
+  /** Puts another bundle in force, or only what is known of the same one. @throws PolicyFailure, and then nothing changes */
+  activate(next: PolicyInForce): void;
 }
 
-/** Starts with the bundle of this installation, or of `directory`. @throws PolicyFailure when it may not serve. */
-export async function createActivePolicy(directory: string = POLICY_DIRECTORY): Promise<ActivePolicy> {
-  let current = await testedPdp(directory);
+/** @throws PolicyFailure */
+export function createActivePolicy({ bundle, status }: PolicyInForce): ActivePolicy {
+  let pdp = createPdp(bundle);
+  let known = status;
   return {
-    pdp: () => current,
-    async activate(next) {
-      current = await testedPdp(next);
-      return current;
+    pdp: () => pdp,
+    status: () => known,
+    activate(next) {
+      if (next.bundle.digest !== pdp.bundleDigest) pdp = createPdp(next.bundle);
+      known = next.status;
     },
   };
-}
-
-async function testedPdp(directory: string): Promise<Pdp> {
-  const bundle = readBundle(directory);
-  await selfTest(bundle);
-  return createPdp(bundle);
 }

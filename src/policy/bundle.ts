@@ -8,9 +8,14 @@ import { sourceDigest } from './source-digest.ts';
 /** A compiled policy whose digests were verified. */
 export interface PolicyBundle {
   readonly wasm: Uint8Array;
-  /** SHA-256 of the compiled policy, hex: the bundle digest. */
+  /** Data of its own next to the rules, as JSON text of an object with members; undefined: none. */
+  readonly data?: string | undefined;
+  /** SHA-256 of the compiled policy, and of its data if it has any, hex: the bundle digest. */
   readonly digest: string;
-  readonly manifest: BundleManifest;
+  /** It has a package `custom`, which may look at the facts of the request. */
+  readonly takesFacts?: boolean | undefined;
+  /** What its makers call it; undefined: nothing. */
+  readonly revision?: string | undefined;
 }
 
 /** `policy/bundle/manifest.json`, as `npm run policy:build` writes it. */
@@ -40,7 +45,7 @@ export function readBundle(directory: string = POLICY_DIRECTORY): PolicyBundle {
         'The Rego sources are not those that the compiled policy was built from: run npm run policy:build.',
       );
     }
-    return { wasm, digest, manifest };
+    return { wasm, digest };
   } catch (cause) {
     throw new PolicyFailure(`The policy bundle in ${directory} cannot be used.`, cause);
   }

@@ -1,4 +1,3 @@
-import type { RuleKind } from '../domain/iam-rule.ts';
 import { withName } from '../domain/id.ts';
 import { formatUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
@@ -23,7 +22,11 @@ interface Told extends DenialReason {
  */
 export function denialMessage(reason: DenialReason, names: RuleNames): string {
   const rules = reason.ruleIds.map((id) => withName(id, names.get(id)));
-  return `Access denied: ${WORDING[`${reason.effect}_${reason.kind}`]({ ...reason, rules })}.${ORIGIN[reason.scope](reason, names)}`;
+  const said =
+    reason.kind === 'custom'
+      ? `${reason.values.join('; ')} (${rules.join(', ')})`
+      : WORDING[`${reason.effect}_${reason.kind}`]({ ...reason, rules });
+  return `Access denied: ${said}.${ORIGIN[reason.scope](reason, names)}`;
 }
 
 const ORIGIN: Readonly<Record<DenialReason['scope'], (reason: DenialReason, names: RuleNames) => string>> = {
@@ -31,6 +34,7 @@ const ORIGIN: Readonly<Record<DenialReason['scope'], (reason: DenialReason, name
   group: ({ group = '' }, names) => ` This is a group IAM rule (${names.get(group) ?? group}) set by the org admin.`,
   member: () => ' This is an organization member IAM rule set by the org admin.',
   key: () => '',
+  custom: () => '',
 };
 
 const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
@@ -101,13 +105,14 @@ function priceText(value: string): string {
 
 const asItIs = (value: string): string => value;
 
-const VALUE_TEXT: Readonly<Record<RuleKind, (value: string) => string>> = {
+const VALUE_TEXT: Readonly<Record<DenialReason['kind'], (value: string) => string>> = {
   models: asItIs,
   providers: asItIs,
   pricing: priceText,
   ip_cidrs: asItIs,
   tags: (value) => (value === NO_TAGS ? 'no tags' : value),
+  custom: asItIs,
 };
 
 /** A value of a violation, for people. */
-export const valueText = (kind: RuleKind, value: string): string => VALUE_TEXT[kind](value);
+export const valueText = (kind: DenialReason['kind'], value: string): string => VALUE_TEXT[kind](value);

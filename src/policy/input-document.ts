@@ -1,5 +1,5 @@
 import { isFree, type Mapping } from '../domain/model.ts';
-import type { PolicyCandidate, PolicyInput, PolicySubject } from '../generated/types.ts';
+import type { PolicyCandidate, PolicyFacts, PolicyInput, PolicySubject } from '../generated/types.ts';
 import { deepFreeze } from '../lib/deep-freeze.ts';
 import type { DataDocument } from './data-document.ts';
 
@@ -29,17 +29,21 @@ export function policyCandidate(mapping: Mapping): PolicyCandidate {
   return candidate;
 }
 
-/** What is asked: `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which the call came. */
+/**
+ * What is asked: `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which the call came; `facts`
+ * of the request, where the policy takes them.
+ */
 type Question = readonly [
   action: PolicyInput['action'],
   clientIp: string | null,
   subjects: readonly PolicySubject[],
   mappings: readonly Mapping[],
   tool?: string,
+  facts?: PolicyFacts,
 ];
 
 /** The input document of one call, frozen. */
-export function inputDocument(...[action, clientIp, subjects, mappings, tool]: Question): PolicyInput {
+export function inputDocument(...[action, clientIp, subjects, mappings, tool, facts]: Question): PolicyInput {
   const input: PolicyInput = {
     action,
     client_ip: clientIp,
@@ -47,6 +51,7 @@ export function inputDocument(...[action, clientIp, subjects, mappings, tool]: Q
     candidates: mappings.map(policyCandidate),
   };
   if (tool !== undefined) input.tool = tool;
+  if (facts !== undefined) input.facts = deepFreeze(facts);
   for (const part of [input.subjects, input.candidates, input]) Object.freeze(part);
   texts.set(input, JSON.stringify(input));
   return input;
@@ -63,10 +68,11 @@ export function repeatedInput(data: DataDocument, ...question: Question): Policy
   return input;
 }
 
-const asks = (input: PolicyInput, [action, clientIp, subjects, mappings, tool]: Question): boolean =>
+const asks = (input: PolicyInput, [action, clientIp, subjects, mappings, tool, facts]: Question): boolean =>
   input.action === action &&
   input.client_ip === clientIp &&
   input.tool === tool &&
+  input.facts === facts &&
   input.subjects.length === subjects.length &&
   input.candidates.length === mappings.length &&
   subjects.every(({ scope, id }, at) => input.subjects[at]?.scope === scope && input.subjects[at]?.id === id) &&

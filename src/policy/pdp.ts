@@ -12,6 +12,8 @@ import { createWasmEngine, type EngineOptions } from './wasm-engine.ts';
 export interface Pdp {
   /** SHA-256 of the compiled policy, hex. */
   readonly bundleDigest: string;
+  /** Its input has to state the facts of the request. */
+  readonly takesFacts: boolean;
   /** Judges every candidate; the decision is frozen, and every list of it sorted. @throws PolicyFailure, never a pass. */
   decide(input: PolicyInput, data: DataDocument): PolicyDecision;
   /** The permitted candidates' ids alone, frozen and sorted: for lists, in batches of at most 64. @throws PolicyFailure. */
@@ -20,13 +22,14 @@ export interface Pdp {
 }
 
 /** @throws PolicyFailure when the compiled policy cannot be used. */
-export function createPdp(bundle: PolicyBundle = readBundle(), options?: EngineOptions): Pdp {
-  const engine = createWasmEngine(bundle.wasm, options);
+export function createPdp(bundle: PolicyBundle = readBundle(), options?: Pick<EngineOptions, 'maxInstances'>): Pdp {
+  const engine = createWasmEngine(bundle.wasm, { ...options, ownData: bundle.data });
   /** What was made of an answer; the engine gives the same answer only to the same question. */
   const decisions = new WeakMap<Answer, PolicyDecision>();
   const lists = new WeakMap<Answer, readonly string[]>();
   return {
     bundleDigest: bundle.digest,
+    takesFacts: bundle.takesFacts === true,
     decide(input, data) {
       const answer = engine.evaluate('gateway/authz/decision', input, data);
       return getOrMake(decisions, answer, () => deepFreeze(checkedDecision(input, answer.result)));

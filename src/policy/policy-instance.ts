@@ -26,7 +26,17 @@ type Abi = Readonly<Record<(typeof ABI)[number], (...values: number[]) => number
 const isAbi = (exports: Readonly<Record<string, unknown>>): exports is Abi =>
   ABI.every((name) => typeof exports[name] === 'function');
 
+function abiVersionOf(exports: Readonly<Record<string, unknown>>): PolicyInstance['abiVersion'] {
+  const { opa_wasm_abi_version: major, opa_wasm_abi_minor_version: minor } = exports;
+  if (!(major instanceof WebAssembly.Global && minor instanceof WebAssembly.Global)) {
+    throw new TypeError('The module states no ABI version.');
+  }
+  return { major: major.value, minor: minor.value };
+}
+
 const PAGE_BYTES = 65_536;
+/** 512 MB: what one evaluation may take at most. */
+const MAX_PAGES = 8_192;
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
@@ -51,6 +61,7 @@ export class PolicyInstance {
   readonly #abi: Abi;
   readonly #memory: WebAssembly.Memory;
   readonly #heapStart: number;
+  readonly abiVersion: { readonly major: number; readonly minor: number };
   #bytes: Buffer;
   #data: Parsed = { address: 0, heapEnd: 0 };
   /** The input that is in memory. */
@@ -59,9 +70,13 @@ export class PolicyInstance {
   #last: { readonly entrypoint: string; readonly text: string; readonly answer: Answer } | null = null;
 
   constructor(module: WebAssembly.Module, pages: number) {
-    const { wasmInstance, mem, baseHeapPtr, entrypoints } = loadPolicySync(module, { initial: pages });
+    const { wasmInstance, mem, baseHeapPtr, entrypoints } = loadPolicySync(module, {
+      initial: pages,
+      maximum: Math.max(pages, MAX_PAGES),
+    });
     if (!('exports' in wasmInstance) || !isAbi(wasmInstance.exports)) throw new TypeError('The module is no policy.');
     this.#abi = wasmInstance.exports;
+    this.abiVersion = abiVersionOf(wasmInstance.exports);
     this.#memory = mem;
     this.#bytes = Buffer.from(mem.buffer);
     this.#heapStart = baseHeapPtr;

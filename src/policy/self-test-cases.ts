@@ -1,5 +1,5 @@
 import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
-import type { PolicyCandidate, PolicyInput, RuleType } from '../generated/types.ts';
+import type { PolicyCandidate, PolicyInput, PolicySubject, RuleType } from '../generated/types.ts';
 import { compileSubjectRules, dataDocument } from './data-document.ts';
 import type { CandidateAttribute } from './input-document.ts';
 import type { Pdp } from './pdp.ts';
@@ -105,27 +105,50 @@ export const CASES: Readonly<Record<RuleType, readonly [Case, ...Case[]]>> = {
   ],
 };
 
+/** Each case is tried for each of them, while the others have no rules. */
+const SUBJECTS: readonly PolicySubject[] = [
+  { scope: 'organization', id: 'org_1' },
+  { scope: 'group', id: 'grp_1' },
+  { scope: 'member', id: 'mem_1' },
+  { scope: 'key', id: 'key_1' },
+];
+
 /**
- * Null when the policy denies and permits what every policy of ours must, for each rule kind and effect; else the first
+ * Null when the policy denies and permits what every policy of ours must, for each rule kind, effect and scope; else the first
  * fault. A policy whose rules were folded away by the compiler, or that denies everything, does not get past this.
  */
 export function selfTestFault(pdp: Pdp): string | null {
-  for (const [denying, passing, unknown] of Object.values(CASES).flat()) {
-    if (!outcomeIs(pdp, CALL, denying, 'denied')) return `${describe(denying)} does not deny.`;
-    if (!outcomeIs(pdp, CALL, passing, 'permitted')) return `${describe(passing)} does not permit.`;
-    if (unknown === null) continue;
-    const call = callWithout(unknown);
-    for (const rule of [denying, passing]) {
-      if (!outcomeIs(pdp, call, rule, 'denied')) return `${describe(rule)} does not deny an unknown ${unknown}.`;
+  for (const subject of SUBJECTS) {
+    for (const each of Object.values(CASES).flat()) {
+      const fault = faultFor(pdp, subject, each);
+      if (fault !== null) return `${fault.slice(0, -1)} for ${ONE_OF[subject.scope]}.`;
     }
   }
   return judgesUnknownSubject(pdp) ? 'A subject whose rules are missing is judged.' : null;
 }
 
-const callWithout = (unknown: CandidateAttribute | 'client_ip'): PolicyInput =>
+const ONE_OF: Readonly<Record<PolicySubject['scope'], string>> = {
+  organization: 'an organization',
+  group: 'a group',
+  member: 'a member',
+  key: 'a key',
+};
+
+function faultFor(pdp: Pdp, subject: PolicySubject, [denying, passing, unknown]: Case): string | null {
+  const outcome = (call: PolicyInput, rule: PolicyRule) => outcomeOf(pdp, call, subject, rule);
+  const call = { ...CALL, subjects: [...SUBJECTS] };
+  if (outcome(call, denying) !== 'denied') return `${describe(denying)} does not deny.`;
+  if (outcome(call, passing) !== 'permitted') return `${describe(passing)} does not permit.`;
+  if (unknown === null) return null;
+  const other = callWithout(call, unknown);
+  const open = [denying, passing].find((rule) => outcome(other, rule) !== 'denied');
+  return open === undefined ? null : `${describe(open)} does not deny an unknown ${unknown}.`;
+}
+
+const callWithout = (call: PolicyInput, unknown: CandidateAttribute | 'client_ip'): PolicyInput =>
   unknown === 'client_ip'
-    ? { ...CALL, client_ip: null }
-    : { ...CALL, candidates: [{ ...SWIFT, [unknown]: undefined }] };
+    ? { ...call, client_ip: null }
+    : { ...call, candidates: [{ ...SWIFT, [unknown]: undefined }] };
 
 function judgesUnknownSubject(pdp: Pdp): boolean {
   try {
@@ -137,14 +160,27 @@ function judgesUnknownSubject(pdp: Pdp): boolean {
   }
 }
 
-/** Both entrypoints must say so, and a denial must name the rule. */
-function outcomeIs(pdp: Pdp, call: PolicyInput, rule: PolicyRule, outcome: 'denied' | 'permitted'): boolean {
-  const data = dataDocument([{ id: 'key_1', rules: compileSubjectRules([rule]) }]);
+/** As both entrypoints say; a denial must name the rule and its scope. */
+function outcomeOf(
+  pdp: Pdp,
+  call: PolicyInput,
+  { scope, id }: PolicySubject,
+  rule: PolicyRule,
+): 'denied' | 'permitted' | 'unclear' {
+  const data = dataDocument(
+    SUBJECTS.map((each) => ({ id: each.id, rules: compileSubjectRules(each.id === id ? [rule] : []) })),
+  );
   const { permitted, violations } = pdp.decide(call, data);
   const listed = pdp.permitted(call, data);
-  if (outcome === 'permitted') return permitted.length === 1 && listed.length === 1 && violations.length === 0;
-  const [violation] = violations;
-  return listed.length === 0 && violations.length === 1 && violation?.ruleIds.join() === rule.id;
+  // What a package `custom` denies besides, at this moment and of this call, is its own business.
+  const ofRules = violations.filter(({ kind }) => kind !== 'custom');
+  const [violation] = ofRules;
+  if (violation === undefined) {
+    const passing = violations.length === 0 ? 1 : 0;
+    return permitted.length === passing && listed.length === passing ? 'permitted' : 'unclear';
+  }
+  const isOfRule = ofRules.length === 1 && violation.scope === scope && violation.ruleIds.join() === rule.id;
+  return isOfRule && listed.length === 0 ? 'denied' : 'unclear';
 }
 
 const describe = (rule: PolicyRule): string => `${rule.ruleType} ${JSON.stringify(rule.ruleValue)}`;

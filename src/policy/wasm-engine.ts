@@ -9,6 +9,8 @@ type Entrypoint = (typeof ENTRYPOINTS)[number];
 export interface EngineOptions {
   /** Data documents kept loaded at once. */
   readonly maxInstances?: number;
+  /** The policy's own, which stands next to each data document: JSON text of an object with members. */
+  readonly ownData?: string | undefined;
 }
 
 export interface WasmEngine {
@@ -35,8 +37,8 @@ const ENTERED = 'The policy engine was entered while it evaluates.';
  * that threw anything is never used again, because it may answer from overwritten data.
  * @throws PolicyFailure when the module is not a policy of ours.
  */
-export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64 }: EngineOptions = {}): WasmEngine {
-  const pool = createPool(compile(wasm), maxInstances);
+export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64, ownData }: EngineOptions = {}): WasmEngine {
+  const pool = createPool(compile(wasm), maxInstances, ownData);
   let refusal: string | null = null;
   return {
     evaluate(entrypoint, input, data) {
@@ -73,7 +75,7 @@ interface Pool {
  * lately the least recently used, for a stranger that of the stranger before, so that keys that call once push nothing out and
  * keep to memory that the processor has at hand.
  */
-function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
+function createPool(module: WebAssembly.Module, maxInstances: number, ownData: string | undefined): Pool {
   const instances = new Map<string, PolicyInstance>();
   /** Of the instances that are in the pool. */
   let pooledPages = 0;
@@ -114,12 +116,13 @@ function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   }
 
   return {
-    take({ digest, text }) {
+    take({ digest, text: rules }) {
       const found = remove(digest);
       if (found !== undefined) {
         if (guest === digest) guest = '';
         return found;
       }
+      const text = ownData === undefined ? rules : withMembers(ownData, rules);
       const pages = BASE_PAGES + Math.ceil((HEAP_PER_TEXT * Buffer.byteLength(text)) / PAGE_BYTES);
       const left = placeOfStranger(digest);
       const free = makeRoom(pages) ?? left;
@@ -139,13 +142,24 @@ function createPool(module: WebAssembly.Module, maxInstances: number): Pool {
   };
 }
 
-/** Compiles the module and checks that it offers our entrypoints and asks for no builtin of the host. */
+/** The members of two JSON objects that have some and share none, as one text. */
+const withMembers = (one: string, other: string): string => `${one.slice(0, -1)},${other.slice(1)}`;
+
+/** OPA's ABI: the functions that we call are those of this version, and older minor ones leak. */
+const ABI_VERSION = { major: 1, minor: 2 };
+
+/** Compiles the module and checks its ABI, that it offers our entrypoints and asks for no builtin of the host. */
 function compile(wasm: Uint8Array): WebAssembly.Module {
   try {
     const module = new WebAssembly.Module(wasm);
     const instance = new PolicyInstance(module, BASE_PAGES);
+    const { major, minor } = instance.abiVersion;
+    if (major !== ABI_VERSION.major || minor < ABI_VERSION.minor) {
+      throw new TypeError(`The policy has version ${major}.${minor} of OPA's ABI; it must be 1.2 or a later 1.`);
+    }
     const entrypoints = [...instance.entrypoints.keys()].sort();
-    if (entrypoints.join() !== ENTRYPOINTS.join()) throw new TypeError(`Entrypoints: ${entrypoints.join(', ')}.`);
+    if (entrypoints.join() !== ENTRYPOINTS.join())
+      throw new TypeError(`Its entrypoints are ${entrypoints.join(', ') || 'none'}.`);
     const { hostBuiltins } = instance;
     if (hostBuiltins !== '{}') throw new TypeError(`The policy asks for builtins of the host: ${hostBuiltins}.`);
     return module;

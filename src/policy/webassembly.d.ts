@@ -10,6 +10,9 @@ declare namespace WebAssembly {
   interface Memory {
     readonly buffer: ArrayBuffer;
   }
+  class Global {
+    readonly value: number;
+  }
   interface Instance {
     readonly exports: Readonly<Record<string, unknown>>;
   }

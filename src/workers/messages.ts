@@ -3,6 +3,7 @@ import type { RateWindows } from '../core/access/shared-rates.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { CallBounds } from '../domain/reservation.ts';
 import type { Counts } from '../metrics.ts';
+import type { PolicyInForce } from '../policy/active-policy.ts';
 import type { DecisionRecord } from '../store/ledger/decisions.ts';
 import type { Candidate, FinishedCall, NewCall, OpenCall, Settlement } from '../store/ledger/ledger.ts';
 
@@ -60,11 +61,12 @@ export type FromWorker =
   | { readonly kind: 'asked'; readonly id: number; readonly question: Question }
   | { readonly kind: 'log'; readonly target: string; readonly lines: string }
   | { readonly kind: 'counts'; readonly id: number; readonly counts: Counts }
-  | { readonly kind: 'listening'; readonly bundleDigest: string };
+  | { readonly kind: 'listening' };
 
 export type ToWorker =
   | { readonly kind: 'answered'; readonly id: number; readonly answer: Answer }
   | { readonly kind: 'count'; readonly id: number }
+  | { readonly kind: 'policy'; readonly policy: PolicyInForce }
   | { readonly kind: 'close' };
 
 /** What a worker is started with. */
@@ -72,6 +74,7 @@ export interface WorkerStart {
   readonly config: Config;
   readonly sandboxOrigin: string | undefined;
   readonly rateWindows: RateWindows;
+  readonly policy: PolicyInForce;
   /** On which all of them listen. */
   readonly port: number;
 }

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Counts } from '../metrics.ts';
+import type { PolicyInForce } from '../policy/active-policy.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { Outbox } from './outbox.ts';
 import type { WorkerCalls } from './worker-calls.ts';
@@ -10,8 +11,6 @@ export interface WorkerListener {
   onDeath(cause: unknown, counts: Counts): void;
 }
 
-export type Listening = Extract<FromWorker, { kind: 'listening' }>;
-
 /** One worker, as the writer's thread sees it. */
 export class WorkerThread {
   readonly #worker: Worker;
@@ -19,7 +18,7 @@ export class WorkerThread {
   readonly #outbox: Outbox<ToWorker>;
   readonly #counting = new Map<number, (counts: Counts) => void>();
   /** Rejects when it cannot be had. */
-  readonly listening: Promise<Listening>;
+  readonly listening: Promise<void>;
   readonly #exit = Promise.withResolvers<void>();
   #isClosing = false;
   #counted = 0;
@@ -31,7 +30,7 @@ export class WorkerThread {
     this.#worker = new Worker(new URL('../gateway-worker.ts', import.meta.url), { name, workerData: start });
     // Answers of one commit go together: by then all of them have been posted.
     this.#outbox = new Outbox((messages) => this.#worker.postMessage(messages), process.nextTick);
-    const { promise, resolve, reject } = Promise.withResolvers<Listening>();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.listening = promise;
     promise.catch(() => {});
     let cause: unknown = new Error('The worker ended by itself.');
@@ -57,7 +56,7 @@ export class WorkerThread {
             this.#counting.get(message.id)?.(message.counts);
             break;
           case 'listening':
-            resolve(message);
+            resolve();
             break;
         }
       }
@@ -76,6 +75,11 @@ export class WorkerThread {
     clearTimeout(timer);
     this.#counting.delete(id);
     return this.#counts;
+  }
+
+  /** Its next decision is made by this policy. */
+  activate(policy: PolicyInForce): void {
+    this.#outbox.post({ kind: 'policy', policy });
   }
 
   /** It finishes what runs, and ends; after `limitMs` it is ended. */

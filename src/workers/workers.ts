@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { RateWindows } from '../core/access/shared-rates.ts';
 import { type Counts, sumOfEnded } from '../metrics.ts';
+import type { PolicyInForce } from '../policy/active-policy.ts';
 import type { CanRecord } from '../store/recording-check.ts';
 import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -12,6 +13,8 @@ export interface WorkersDeps {
   readonly config: Config;
   readonly store: Store;
   readonly canRecord: CanRecord;
+  /** By which they begin to decide. */
+  readonly policy: PolicyInForce;
   readonly telemetry: Telemetry;
   readonly rateWindows: RateWindows;
   readonly sandboxOrigin: string | undefined;
@@ -46,6 +49,8 @@ export class Workers {
   /** Of workers that have died: a counter never goes down. */
   #countsOfDead: Promise<Counts> = Promise.resolve([]);
   readonly #port: number;
+  /** Of those that start from now on. */
+  #policy: PolicyInForce;
   #isClosing = false;
   #restarts = Promise.resolve();
 
@@ -53,14 +58,20 @@ export class Workers {
   constructor(deps: WorkersDeps, port: number) {
     this.#deps = deps;
     this.#config = shareOf(deps.config);
+    this.#policy = deps.policy;
     this.#port = port;
   }
 
-  /** Resolves with the digest of the policy in force, when all of them listen; rejects with what keeps one from starting. */
-  async start(): Promise<string> {
+  /** Resolves when all of them listen; rejects with what keeps one from starting. */
+  async start(): Promise<void> {
     const threads = Array.from({ length: this.#config.workers }, (_, index) => this.#startThread(index + 1));
-    const [first] = await Promise.all(threads.map((thread) => thread.listening));
-    return first?.bundleDigest ?? '';
+    await Promise.all(threads.map((thread) => thread.listening));
+  }
+
+  /** Each thread's next decision is made by this policy, from when the message reaches it. */
+  activate(policy: PolicyInForce): void {
+    this.#policy = policy;
+    for (const thread of this.#threads.values()) thread.activate(policy);
   }
 
   counts(): Promise<readonly Counts[]> {
@@ -78,7 +89,7 @@ export class Workers {
   #startThread(number: number): WorkerThread {
     const { store, canRecord, telemetry, rateWindows, sandboxOrigin } = this.#deps;
     const calls = new WorkerCalls(store, canRecord);
-    const start = { config: this.#config, sandboxOrigin, rateWindows, port: this.#port };
+    const start = { config: this.#config, sandboxOrigin, rateWindows, policy: this.#policy, port: this.#port };
     const thread = new WorkerThread(`gateway ${number}`, start, calls, {
       onLog: (target, lines) => telemetry.write(target, lines),
       onDeath: (cause, counts) => {

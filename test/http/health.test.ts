@@ -1,10 +1,17 @@
 // GET /health and /ready, on both listeners.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../src/domain/time.ts';
+import { readBundle } from '../../src/policy/bundle.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 
 let gateway: TestGateway;
+/** That of this installation. */
+const policy = {
+  digest: readBundle().digest.slice(0, 12),
+  revision: null,
+  activatedAt: expect.stringMatching(/^20\d\d-/),
+};
 
 beforeAll(async () => {
   gateway = await startGateway();
@@ -24,7 +31,7 @@ it.each(['origin', 'management'] as const)(
 
     expect(answers.map(({ status, json }) => [status, json])).toEqual([
       [200, { status: 'ok' }],
-      [200, { status: 'ready' }],
+      [200, { status: 'ready', policy }],
     ]);
     expect(answers.every(({ headers }) => /^req_/.test(String(headers['x-request-id'])))).toBe(true);
   },
@@ -42,7 +49,7 @@ it('is not ready while nothing can be recorded, and ready again afterwards', asy
   const during = await ready();
   other.db.connection.exec('ROLLBACK');
   // Waiting for the lock has kept the event loop.
-  await expect.poll(ready, { timeout: 20_000 }).toEqual([200, { status: 'ready' }]);
+  await expect.poll(ready, { timeout: 20_000 }).toEqual([200, { status: 'ready', policy }]);
   await other.close();
 
   expect(during).toEqual([503, { status: 'not_ready', reason: 'cannot_record' }]);

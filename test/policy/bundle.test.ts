@@ -1,14 +1,9 @@
-import { hash } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createActivePolicy } from '../../src/policy/active-policy.ts';
 import { POLICY_DIRECTORY, readBundle } from '../../src/policy/bundle.ts';
 import { PolicyFailure } from '../../src/policy/policy-failure.ts';
-import { selfTest } from '../../src/policy/self-test.ts';
-import { CALL, dataOfKey, denyModels } from './policy-call.ts';
 
 const made: string[] = [];
 afterEach(() => {
@@ -20,16 +15,6 @@ function copyOfPolicy(): string {
   const directory = mkdtempSync(path.join(tmpdir(), 'policy-'));
   made.push(directory);
   cpSync(POLICY_DIRECTORY, directory, { recursive: true });
-  return directory;
-}
-
-/** A policy folder whose bundle is well-recorded, and denies nothing. */
-function permitAllPolicy(): string {
-  const directory = copyOfPolicy();
-  const wasm = gunzipSync(readFileSync(new URL('../fixtures/policy/permit-all.wasm.gz', import.meta.url)));
-  const file = path.join(directory, 'bundle/manifest.json');
-  writeFileSync(path.join(directory, 'bundle/policy.wasm'), wasm);
-  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), wasmSha256: hash('sha256', wasm) }));
   return directory;
 }
 
@@ -99,45 +84,5 @@ describe('a bundle', () => {
     ];
     expect([...ofTheHost, ...others, 'trace', 'internal.print'].filter((name) => names.has(name))).toEqual([]);
     expect(names.size).toBeGreaterThan(50);
-  });
-});
-
-describe('the self-test', () => {
-  test('passes the policy of this installation', async () => {
-    await expect(selfTest(readBundle())).resolves.toBeUndefined();
-  });
-
-  test('refuses a policy that denies nothing', async () => {
-    await expect(selfTest(readBundle(permitAllPolicy()))).rejects.toThrow(
-      new PolicyFailure('The self-test failed: deny_models {"models":["swift-1"]} does not deny.'),
-    );
-  });
-
-  test('refuses a module that is no policy', async () => {
-    await expect(selfTest({ ...readBundle(), wasm: Buffer.from('no module') })).rejects.toThrow(
-      'The self-test failed: The compiled policy cannot be used.',
-    );
-  });
-
-  test('refuses a policy that takes too long', async () => {
-    await expect(selfTest(readBundle(), 1)).rejects.toThrow(new PolicyFailure('The self-test took longer than 1 ms.'));
-  });
-});
-
-describe('the policy in force', () => {
-  test('stays when the next one is refused, and changes when the next one passes', async () => {
-    const policy = await createActivePolicy();
-    const first = policy.pdp();
-    await expect(policy.activate(permitAllPolicy())).rejects.toThrow(PolicyFailure);
-    await expect(policy.activate('/nowhere')).rejects.toThrow(PolicyFailure);
-    expect(policy.pdp()).toBe(first);
-    const second = await policy.activate(copyOfPolicy());
-    expect(policy.pdp()).toBe(second);
-    expect(second).not.toBe(first);
-    expect(first.permitted(CALL, dataOfKey(denyModels('other')))).toEqual(['acme/swift-1']);
-  });
-
-  test('does not start with a policy that may not serve', async () => {
-    await expect(createActivePolicy(permitAllPolicy())).rejects.toThrow(PolicyFailure);
   });
 });

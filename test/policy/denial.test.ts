@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type PolicyRule, RULE_TYPES } from '../../src/domain/iam-rule.ts';
-import type { PolicyInput } from '../../src/generated/types.ts';
+import type { PolicyInput, PolicyViolation } from '../../src/generated/types.ts';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { denialMessage } from '../../src/policy/denial-message.ts';
@@ -225,5 +225,34 @@ describe('the sentence', () => {
       'Access denied: model not allowed: swift-1 is not among the models allowed by rules m1 (Only what legal has seen), m2, m3. ' +
         'This is an organization member IAM rule set by the org admin.',
     );
+  });
+});
+
+describe('what a package custom denies', () => {
+  const closed: PolicyViolation = {
+    scope: 'custom',
+    kind: 'custom',
+    effect: 'deny',
+    ruleIds: ['hours'],
+    values: ['closed'],
+  };
+  const byRule: PolicyViolation = { ...closed, scope: 'key', kind: 'models', candidate: SWIFT.id, ruleIds: ['rule_1'] };
+
+  test('has its own words, and its own ids', () => {
+    const decision = { permitted: [], violations: [closed, { ...closed, ruleIds: ['ticket'], values: ['no ticket'] }] };
+    const reason = denialReason(CALL, decision);
+    expect(reason).toEqual({ ...closed, ruleIds: ['hours', 'ticket'], values: ['closed', 'no ticket'] });
+    expect(denialMessage(reason, new Map())).toBe('Access denied: closed; no ticket (hours, ticket).');
+  });
+
+  test('is no reason where rules deny', () => {
+    const decision = { permitted: [], violations: [closed, byRule] };
+    expect(denialReason(CALL, decision)).toMatchObject({ scope: 'key', kind: 'models', ruleIds: ['rule_1'] });
+  });
+
+  test('is a reason for the candidates that rules leave', () => {
+    const decision = { permitted: [], violations: [{ ...closed, candidate: DEAR.id }, byRule] };
+    const input = { ...CALL, candidates: [SWIFT, DEAR] };
+    expect(denialReason(input, decision)).toMatchObject({ scope: 'custom', ruleIds: ['hours'] });
   });
 });

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { readBundle } from '../../src/policy/bundle.ts';
+import { POLICY_DIRECTORY, readBundle } from '../../src/policy/bundle.ts';
 import { type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
 import { PolicyFailure } from '../../src/policy/policy-failure.ts';
 import { createWasmEngine, type WasmEngine } from '../../src/policy/wasm-engine.ts';
 import { CALL, DENIED, dataOfKey, denyModels } from './policy-call.ts';
 
-const { wasm, manifest } = readBundle();
+const { wasm } = readBundle();
 const DECISION = 'gateway/authz/decision';
 const denying = dataOfKey(denyModels('swift-1'));
 const open = dataOfKey();
@@ -27,7 +28,8 @@ const decide = (engine: WasmEngine, data: DataDocument, input: object = CALL) =>
 
 describe('the compiled policy', () => {
   test('has exactly two entrypoints', () => {
-    expect(manifest.entrypoints).toEqual(['gateway/authz/decision', 'gateway/authz/permitted']);
+    const { entrypoints } = JSON.parse(readFileSync(path.join(POLICY_DIRECTORY, 'bundle/manifest.json'), 'utf8'));
+    expect(entrypoints).toEqual(['gateway/authz/decision', 'gateway/authz/permitted']);
     expect(() => createWasmEngine(wasm)).not.toThrow();
   });
 

@@ -183,6 +183,7 @@ const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>
   'GET /v1/master/custom-providers': {},
   'GET /v1/master/custom-models': { customProviderId: 'customProvider' },
   'GET /v1/master/tag-sets': {},
+  'GET /v1/master/policy/bundle': {},
   'GET /v1/master/usage': { projectId: 'project', keyId: 'key', memberId: 'member' },
   'GET /v1/master/calls': { keyId: 'key', memberId: 'member', groupId: 'group' },
   'GET /v1/master/decisions': { keyId: 'key', memberId: 'member', groupId: 'group' },

@@ -10,6 +10,7 @@ package gateway.authz
 import data.gateway.iam
 import data.gateway.lib.combine
 import data.gateway.lib.scopes
+import data.gateway.lib.violation
 
 # METADATA
 # title: Decision
@@ -42,6 +43,13 @@ _well_formed if {
 	count(scopes.enforced) == count(input.subjects)
 	count(input.candidates) > 0
 	count(_candidates) == count(input.candidates)
+	not _custom_unreadable
+}
+
+# What is no set would be looked through and nothing found in it.
+_custom_unreadable if {
+	denials := data.custom.deny
+	not is_set(denials)
 }
 
 _candidates := {candidate.id |
@@ -54,7 +62,10 @@ _candidates := {candidate.id |
 
 _permitted := combine.permitted(_candidates, _violations)
 
-_violations := [found.violation | some found in _found; found.mode == "enforce"]
+_violations := array.concat([found.violation | some found in _found; found.mode == "enforce"], _custom)
+
+# A bundle may have a package `custom`. It only adds violations, and so can only narrow what is permitted.
+_custom := [violation.custom(denial) | some denial in data.custom.deny]
 
 # Every package below `iam` is a rule kind.
 _found := [found | some found in iam[_].violations]
@@ -69,7 +80,7 @@ _shadow := {
 
 _shadow_permitted := combine.permitted(_candidates, _shadow_violations)
 
-_shadow_violations := [found.violation | some found in _found; found.mode == "shadow"]
+_shadow_violations := array.concat([found.violation | some found in _found; found.mode == "shadow"], _custom)
 
 _gained := {candidate | some candidate in _shadow_permitted; not candidate in _permitted}
 

@@ -202,3 +202,45 @@ test_without_input_or_data_nothing_is_decided if {
 	authz.decision == nothing_decided with input as call with data.subjects as {}
 	authz.decision == nothing_decided with input as call with data.subjects as {"mem_1": {}, "key_1": no_rules}
 }
+
+closed := {"id": "hours", "message": "closed"}
+
+denial := {"scope": "custom", "kind": "custom", "effect": "deny", "ruleIds": ["hours"], "values": ["closed"]}
+
+test_custom_denies_every_candidate if {
+	authz.decision == {"permitted": [], "violations": [denial]} with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": no_rules}
+		with data.custom.deny as {closed}
+	authz.permitted == [] with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": no_rules}
+		with data.custom.deny as {closed}
+}
+
+test_custom_denies_one_candidate if {
+	decided := authz.decision with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": no_rules}
+		with data.custom.deny as {object.union(closed, {"candidate": "openai/gpt-x"})}
+	decided.permitted == ["azure/gpt-x"]
+	decided.violations == [object.union(denial, {"candidate": "openai/gpt-x"})]
+}
+
+test_custom_denies_in_the_shadow_too if {
+	report := {"enforce": {}, "shadow": {}, "report_rules": {"rule_1": true}}
+	decided := authz.decision with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": report}
+		with data.custom.deny as {closed}
+	decided.shadow == {"permitted": [], "would_deny": set(), "would_allow": set()}
+}
+
+test_custom_that_is_no_set_decides_nothing[note] if {
+	some note, denials in {"true": true, "list": [closed], "object": {"a": closed}, "text": "closed"}
+	authz.decision == nothing_decided with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": no_rules}
+		with data.custom.deny as denials
+}
+
+test_custom_that_denies_nothing_changes_nothing if {
+	authz.decision == {"permitted": ["azure/gpt-x", "openai/gpt-x"], "violations": []} with input as call
+		with data.subjects as {"mem_1": no_rules, "key_1": no_rules}
+		with data.custom.deny as set()
+}

@@ -26,12 +26,13 @@ const DONE = {
   pepper: ['rotate', 'drop'],
   encryption_key: ['rotate'],
   database: ['restore'],
+  policy_bundle: ['rollback'],
 } as const;
 
 export type AuditTargetType = keyof typeof DONE;
 
 /** Of the installation, not of one organization. */
-export type ServerTargetType = 'pepper' | 'encryption_key' | 'database';
+export type ServerTargetType = 'pepper' | 'encryption_key' | 'database' | 'policy_bundle';
 
 /** What is done to a type of target. */
 export type Done<Type extends AuditTargetType> = (typeof DONE)[Type][number];

@@ -70,7 +70,10 @@ function printCells(cells: readonly AccessCell[], { model, by, empty, rules, mar
 }
 
 /** Of a group which one it is. */
-export const scopeText = ({ scope, groupName }: Pick<AccessRule, 'scope' | 'groupName'>): string =>
+export const scopeText = ({
+  scope,
+  groupName,
+}: Pick<AccessRule, 'groupName'> & { readonly scope: AccessRule['scope'] | 'custom' }): string =>
   groupName === undefined ? scope : `${scope} ${groupName}`;
 
 const ruleRow = ({ id, ruleType, description, ...whose }: AccessRule): Cell[] => [

@@ -15,5 +15,5 @@ export async function judgeWidening(
     readWorld(db, installation(), actor.organizationId),
   );
   const [part] = partsOf([world]);
-  return withJudges(part?.mappings ?? [], (judges, progress) => widening(judges, world, change, progress));
+  return withJudges(env, part?.mappings ?? [], (judges, progress) => widening(judges, world, change, progress));
 }

@@ -5,11 +5,12 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { type Config, readConfig } from '../../config/config.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { validateDraftRules } from '../../generated/validators.js';
-import { readBundle } from '../../policy/bundle.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import { inspectDatabase } from '../../store/backup/inspect-database.ts';
 import { databasePath, hasDatabase } from '../../store/db/data-dir.ts';
 import { openDatabase } from '../../store/db/database.ts';
 import { applyDrafts, draftWarnings } from '../../workbench/analysis/drafts.ts';
+import { bundleInForce } from '../../workbench/bundles/bundle-in-force.ts';
 import { checkedShape, locating } from '../../workbench/fixtures/fixture-shape.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
 import { partsOf } from '../../workbench/world/candidates.ts';
@@ -116,12 +117,16 @@ export async function inParts<T>(
   return results;
 }
 
-/** Lends judges of the policy of this installation, with a progress bar on a terminal. */
+/** The policy by which the server decides that has this environment. */
+export const policyOf = (env: Environment): PolicyBundle => bundleInForce(readConfig(env));
+
+/** Lends judges of the policy in force, with a progress bar on a terminal. */
 export async function withJudges<T>(
+  env: Environment,
   mappings: readonly Mapping[],
   work: (judges: Judges, onProgress: OnProgress) => Promise<T>,
 ): Promise<T> {
-  const judges = createJudges(readBundle(), mappings, THREADS);
+  const judges = createJudges(policyOf(env), mappings, THREADS);
   const bar = progressBar('judging');
   try {
     return await work(judges, bar.show);

@@ -15,7 +15,7 @@ import { showDiff } from '../output/diff-output.ts';
 import { showExplanation, showLint } from '../output/explain-output.ts';
 import { warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
-import { inParts, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
+import { inParts, policyOf, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -41,13 +41,15 @@ export async function runAccess(
   if (reference === undefined) {
     const world = worldSources(env, options.org).current();
     const overviews = await inParts([world], (mappings, within) =>
-      withJudges(mappings, (judges, progress) => accessOverview(judges, within(world), shownBy(options), progress)),
+      withJudges(env, mappings, (judges, progress) =>
+        accessOverview(judges, within(world), shownBy(options), progress),
+      ),
     );
     showOverview({ holders: overviews.flatMap(({ holders }) => holders) }, options);
     return;
   }
   const { world, holder } = await inWorkspace(env, 'read', options.org, (workspace) => find(workspace, reference));
-  const report = withPdp((pdp) => accessReport(pdp, world, holder, revisionOf(world, pdp), shownBy(options)));
+  const report = withPdp(env, (pdp) => accessReport(pdp, world, holder, revisionOf(world, pdp), shownBy(options)));
   showAccess(report, options);
 }
 
@@ -71,7 +73,7 @@ export async function runDiff(
     gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
   const shown: Shown = { withoutCredential: failsSafe || options.withoutCredential === true };
   const diffs = await inParts([was, is], (mappings, within) =>
-    withJudges(mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
+    withJudges(env, mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
   );
   const diff = { ...allOf(diffs), warnings: [...warnings] };
   showDiff(diff, { ...options, ...shown });
@@ -131,7 +133,7 @@ export async function runLint(env: Environment, source: string | undefined, opti
   const sources = worldSources(env, options.org);
   const world = source === undefined ? sources.current() : sources.at(source);
   const reports = await inParts([world], (mappings, within) =>
-    withJudges(lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
+    withJudges(env, lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
   );
   const found = reports.flatMap((report) => report.findings);
   const findings = [...found.filter(isFirst), ...found.filter((each) => !isFirst(each))];
@@ -149,7 +151,7 @@ export async function runExplain(env: Environment, { key, org, json, ...call }: 
   });
   if (stored === undefined) throw new Error(`There is no key ${key}.`);
   const asked = readCall(world, stored, call);
-  const explanation = withPdp((pdp) => explain(pdp, world, stored, asked, revisionOf(world, pdp)));
+  const explanation = withPdp(env, (pdp) => explain(pdp, world, stored, asked, revisionOf(world, pdp)));
   showExplanation(explanation, json ? { json } : {});
 }
 
@@ -164,8 +166,8 @@ function find(workspace: Workspace, reference: string): { world: World; holder: 
   return { world, holder };
 }
 
-function withPdp<T>(work: (pdp: Pdp) => T): T {
-  const pdp = createPdp();
+function withPdp<T>(env: Environment, work: (pdp: Pdp) => T): T {
+  const pdp = createPdp(policyOf(env));
   try {
     return work(pdp);
   } finally {

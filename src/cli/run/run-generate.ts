@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { counted } from '../../lib/counted.ts';
-import { createPdp } from '../../policy/pdp.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import { MAX_BYTES } from '../../workbench/fixtures/fixture-source.ts';
 import { type GeneratedFixture, generateFixtures } from '../../workbench/generate/generate-fixtures.ts';
 import { holderId, type RuleHolder, ruleHolders } from '../../workbench/generate/generate-given.ts';
@@ -11,7 +11,7 @@ import { readWorld, type World, type WorldKey } from '../../workbench/world/worl
 import { print, printJson } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
-import { worldSources } from './policy-world.ts';
+import { policyOf, worldSources } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
 
@@ -41,9 +41,10 @@ export async function runGenerate(
   const { world, only } = await worldOf(env, options);
   const holders = ruleHolders(world, only);
   if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');
+  const pdp = createPdp(policyOf(env));
   const { files, fixtures, requests } = FILE.test(output)
-    ? writeFile(world, holders, output, bar)
-    : writeFolder(world, holders, output, bar);
+    ? writeFile({ pdp, world, holders, bar }, output)
+    : writeFolder({ pdp, world, holders, bar }, output);
   const counts = { fixtures, requests };
   if (json) printJson(FILE.test(output) ? { file: output, ...counts } : { folder: output, files, ...counts });
   else {
@@ -58,14 +59,19 @@ interface Written {
   readonly requests: number;
 }
 
-/** Makes the fixtures of each holder and hands them on. @param bar shows how many are done */
+/** Of one command. The bar shows how many holders are done. */
+interface Work {
+  readonly pdp: Pdp;
+  readonly world: World;
+  readonly holders: readonly RuleHolder[];
+  readonly bar: ProgressBar;
+}
+
+/** Makes the fixtures of each holder and hands them on. */
 function eachHolder(
-  world: World,
-  holders: readonly RuleHolder[],
-  bar: ProgressBar,
+  { pdp, world, holders, bar }: Work,
   take: (fixtures: readonly GeneratedFixture[], holder: RuleHolder) => void,
 ): Pick<Written, 'fixtures' | 'requests'> {
-  const pdp = createPdp();
   const sum = { fixtures: 0, requests: 0 };
   for (const [index, holder] of holders.entries()) {
     const fixtures = generateFixtures(world, pdp, holder);
@@ -79,9 +85,9 @@ function eachHolder(
   return sum;
 }
 
-function writeFile(world: World, holders: readonly RuleHolder[], file: string, bar: ProgressBar): Written {
+function writeFile(work: Work, file: string): Written {
   const all: GeneratedFixture[] = [];
-  const sum = eachHolder(world, holders, bar, (fixtures) => all.push(...fixtures));
+  const sum = eachHolder(work, (fixtures) => all.push(...fixtures));
   const [text = '', ...more] = textsOf(all);
   if (more.length > 0)
     throw new Error(`The fixtures would take more than the ${MAX_BYTES} bytes of a file: name a folder.`);
@@ -90,10 +96,10 @@ function writeFile(world: World, holders: readonly RuleHolder[], file: string, b
 }
 
 /** One file for each subject with rules; where one is not enough, several. */
-function writeFolder(world: World, holders: readonly RuleHolder[], folder: string, bar: ProgressBar): Written {
+function writeFolder(work: Work, folder: string): Written {
   mkdirSync(path.resolve(folder), { recursive: true });
   let files = 0;
-  const sum = eachHolder(world, holders, bar, (fixtures, holder) => {
+  const sum = eachHolder(work, (fixtures, holder) => {
     const texts = textsOf(fixtures);
     for (const [index, text] of texts.entries()) {
       const part = texts.length === 1 ? '' : `.${index + 1}`;

@@ -24,7 +24,7 @@ export async function runModelAccess(env: Environment, model: string, options: O
     const meant = mappingsMeant(part, organizationId, model);
     if (meant === undefined) return { holders: [] };
     known = true;
-    return withJudges(meant, (judges, progress) => accessOverview(judges, part, shown, progress));
+    return withJudges(env, meant, (judges, progress) => accessOverview(judges, part, shown, progress));
   });
   if (!known) throw new Error(`The model ${model} does not exist.`);
   const { withoutCredential = false, json } = options;

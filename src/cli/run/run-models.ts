@@ -9,6 +9,7 @@ import { readWorld } from '../../workbench/world/world.ts';
 import { addressText } from '../output/access-output.ts';
 import { showTags } from '../output/tag-output.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { policyOf } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
 
@@ -34,7 +35,7 @@ export async function runModels(env: Environment, { org, key, mapped, tags, json
     };
   });
   if (key !== undefined && stored === undefined) throw new Error(`There is no key ${key}.`);
-  const pdp = createPdp();
+  const pdp = createPdp(policyOf(env));
   try {
     const { models, addresses } = usableModels(pdp, world, { organizationId, key: stored, moderationModel });
     const options = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: mapped === true };

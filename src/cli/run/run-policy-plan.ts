@@ -40,7 +40,7 @@ interface PlannedWorld {
 export async function runPolicyPlan(env: Environment, place: string, options: PolicyPlanOptions): Promise<void> {
   const folder = folderAt(place);
   const planned = await plan(env, folder, options, { prune: options.prune === true });
-  const access = await judge(planned, options);
+  const access = await judge(env, planned, options);
   const shown = planView(planned.plan, access);
   if (options.out !== undefined) writeFileSync(options.out, `${JSON.stringify(shown, null, 2)}\n`);
   show(folder, planned.plan, shown, options);
@@ -54,7 +54,7 @@ export async function runPolicyApply(env: Environment, place: string, options: P
   const prune = options.prune === true || reviewed?.prune === true;
   await writeJudged({
     plan: () => plan(env, folder, options, { prune, ...(reviewed === undefined ? {} : { reviewed }) }),
-    judge: (planned: PlannedWorld) => judge(planned, options),
+    judge: (planned: PlannedWorld) => judge(env, planned, options),
     write: async (planned, access) => {
       if (options.failOn !== undefined && isWider(access)) {
         show(folder, planned.plan, planView(planned.plan, access), options);
@@ -90,11 +90,11 @@ const plan = (
     }
   });
 
-async function judge({ plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
+async function judge(env: Environment, { plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
   const withoutCredential = options.withoutCredential === true;
   const after = replacementsOf(planView(plan, null).changes).reduce(withRule, world);
   const [part] = partsOf([world]);
-  return withJudges(part?.mappings ?? [], (judges, progress) =>
+  return withJudges(env, part?.mappings ?? [], (judges, progress) =>
     accessDiff(judges, world, after, { withoutCredential }, progress),
   );
 }

@@ -3,7 +3,9 @@ import { styleText } from 'node:util';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { readConfig } from '../../config/config.ts';
 import { counted } from '../../lib/counted.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { bundleInFile } from '../../workbench/bundles/bundle-in-force.ts';
 import { readExportedWorld } from '../../workbench/export/exported-world.ts';
 import { checkCoverage, type Thresholds } from '../../workbench/fixtures/coverage.ts';
 import { DEFAULT_FOLDERS, isThere } from '../../workbench/fixtures/find-fixtures.ts';
@@ -20,7 +22,7 @@ import type { World } from '../../workbench/world/world.ts';
 import { print, printJson, warn } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
-import { worldSources } from './policy-world.ts';
+import { policyOf, worldSources } from './policy-world.ts';
 import { type Environment, installationOf } from './workspace.ts';
 
 export interface PolicyTestOptions {
@@ -35,6 +37,7 @@ export interface PolicyTestOptions {
   readonly rules?: string;
   readonly folder?: string;
   readonly org?: string;
+  readonly bundle?: string;
 }
 
 interface Task {
@@ -62,10 +65,14 @@ export async function runPolicyTest(
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
   }
-  const task = { env, paths, cwd, options, pdp: createPdp() };
+  const task = { env, paths, cwd, options, pdp: createPdp(testedBundle(env, cwd, options)) };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
+
+/** Of a file that is named, else the policy in force. */
+const testedBundle = (env: Environment, cwd: string, { bundle }: PolicyTestOptions): PolicyBundle =>
+  bundle === undefined ? policyOf(env) : bundleInFile(path.resolve(cwd, bundle));
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
 function runOnce(task: Task, sources: FixtureSources): Report {

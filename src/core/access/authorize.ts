@@ -1,7 +1,7 @@
 import { type ApiError, permissionDenied } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
-import type { PolicyDecision, PolicyInput } from '../../generated/types.ts';
+import type { PolicyDecision, PolicyFacts, PolicyInput } from '../../generated/types.ts';
 import { type DenialReason, denialReason } from '../../policy/denial-reason.ts';
 import { inputText, repeatedInput } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
@@ -76,6 +76,8 @@ export interface PermissionRequest {
   readonly context: CallContext;
   readonly action: PolicyInput['action'];
   readonly candidates: readonly Mapping[];
+  /** Asked once at most, and only where the policy takes facts. */
+  readonly findFacts: () => PolicyFacts;
 }
 
 /** A request that the policy refused; the answer is the 403 of policy/README.md, "How a decision is made". */
@@ -140,11 +142,12 @@ async function subjectsNow(store: Pick<Store, 'findKeyById'>, { keyId }: Princip
 
 async function decide(
   { documents, pdp, telemetry }: AuthorizeDeps,
-  { principal, context, action, candidates }: PermissionRequest,
+  { principal, context, action, candidates, findFacts }: PermissionRequest,
 ): Promise<Decision> {
   const data = await documents(principal);
   const engine = pdp();
-  const input = repeatedInput(data, action, context.clientIp, principal.subjects, candidates, context.tool);
+  const facts = engine.takesFacts ? findFacts() : undefined;
+  const input = repeatedInput(data, action, context.clientIp, principal.subjects, candidates, context.tool, facts);
   const startedAt = performance.now();
   const result = engine.decide(input, data);
   telemetry.policyEvaluated(performance.now() - startedAt);

@@ -15,6 +15,8 @@ export interface CallContext {
   readonly noFallback: boolean;
   /** The answer comes from a provider and is not kept (`x-no-cache`). */
   readonly noCache: boolean;
+  /** What the caller says of the request in headers `x-portcullis-meta-<name>`, by name; asked for where the policy takes it. */
+  findMeta?(): Readonly<Record<string, string>>;
   /** Room for what the providers answer; it is given back when the caller has it. */
   readonly room: Room;
   /** Called once a decision is made, whatever it is; `policyRevision` is what `x-policy-revision` shows. */

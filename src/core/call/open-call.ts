@@ -2,6 +2,8 @@ import { ApiError } from '../../domain/errors.ts';
 import { idLike } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { Bound, WorstCase } from '../../domain/reservation.ts';
+import type { Clock } from '../../domain/time.ts';
+import type { PolicyFacts } from '../../generated/types.ts';
 import type { FinishedCall, NewCall } from '../../store/ledger/ledger.ts';
 import {
   type AuthorizeDeps,
@@ -14,6 +16,7 @@ import {
 import type { Demand } from '../price/demand.ts';
 import { boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
 import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
+import { type Asked, policyFacts } from './policy-facts.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
 function newCall({ principal, context, action, requestedModel, stream }: CallFacts, decision: Decision): NewCall {
@@ -37,13 +40,19 @@ function newCall({ principal, context, action, requestedModel, stream }: CallFac
 
 /** Asks the policy. A denial is answered when its row is committed. @throws ApiError 403, PolicyFailure, StoreUnavailable */
 export async function permit(
-  deps: AuthorizeDeps & CallDeps,
+  deps: AuthorizeDeps & CallDeps & { readonly clock: Clock },
   facts: CallFacts,
   candidates: readonly Mapping[],
+  findAsked: () => Asked,
 ): Promise<Permitted> {
   const { principal, context, action } = facts;
+  let found: PolicyFacts | undefined;
+  const findFacts = (): PolicyFacts => {
+    found ??= policyFacts(deps.clock.now(), facts, findAsked(), candidates);
+    return found;
+  };
   try {
-    return await authorize(deps, { principal, context, action, candidates });
+    return await authorize(deps, { principal, context, action, candidates, findFacts });
   } catch (error) {
     if (!(error instanceof Denial)) throw error;
     const answer = error.answer();

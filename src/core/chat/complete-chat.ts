@@ -6,10 +6,11 @@ import type { Principal } from '../access/principal.ts';
 import { type CallFacts, callMetadata } from '../call/call.ts';
 import { exchange } from '../call/exchange.ts';
 import { openCall, permit } from '../call/open-call.ts';
+import { toolNames } from '../call/policy-facts.ts';
 import { serveWhole } from '../call/route.ts';
 import { AUTO } from '../models/auto-choices.ts';
 import { type ResolveDeps, type Resolved, resolve } from '../models/resolve.ts';
-import { chatDemand } from '../price/demand.ts';
+import { chatDemand, type Demand } from '../price/demand.ts';
 import { chatUsage } from '../price/meter.ts';
 import { Produced } from '../price/produced.ts';
 import { type ChatOutcome, chatCompletion, type DispatchedAnswer, type WrittenCompletion } from './chat-answer.ts';
@@ -41,7 +42,11 @@ export async function completeChat(
   const stream = request.stream === true;
   const requestedModel = request.model;
   const facts: CallFacts = { principal, context, action: 'chat', requestedModel, requestedProvider, stream };
-  const permitted = await permit(deps, facts, candidates);
+  const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens);
+  const permitted = await permit(deps, facts, candidates, () => ({
+    demand: findDemand(),
+    toolNames: toolNames(request),
+  }));
   const created = Math.floor(clock.now() / 1000);
 
   const { cacheSeconds } = principal;
@@ -50,12 +55,8 @@ export async function completeChat(
   if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
   if (hit !== undefined) return serveCached(deps, facts, created, permitted, request, hit);
 
-  const call = await openCall(
-    deps,
-    facts,
-    permitted,
-    () => chatDemand(request, deps.defaultMaxOutputTokens),
-    (mapping) => new Produced().usage(estimator, request, mapping),
+  const call = await openCall(deps, facts, permitted, findDemand, (mapping) =>
+    new Produced().usage(estimator, request, mapping),
   );
   const answer: DispatchedAnswer = {
     call,

@@ -17,7 +17,7 @@ import { madeImages, type ReadAnswer } from '../call/read-answer.ts';
 import { type RouteDeps, serveWhole } from '../call/route.ts';
 import type { Target } from '../models/reach.ts';
 import { type ResolveDeps, resolve } from '../models/resolve.ts';
-import { imageDemand } from '../price/demand.ts';
+import { type Demand, imageDemand } from '../price/demand.ts';
 import {
   completedEvents,
   type ImageEnd,
@@ -59,14 +59,9 @@ export async function generateImage(
   );
   const stream = request.stream === true;
   const facts: CallFacts = { principal, context, action: 'image', requestedModel, requestedProvider, stream };
-  const permitted = await permit(deps, facts, candidates);
-  const call = await openCall(
-    deps,
-    facts,
-    permitted,
-    () => imageDemand(request),
-    (mapping) => promptUsage(request, mapping),
-  );
+  const findDemand = (): Demand => imageDemand(request);
+  const permitted = await permit(deps, facts, candidates, () => ({ demand: findDemand(), toolNames: [] }));
+  const call = await openCall(deps, facts, permitted, findDemand, (mapping) => promptUsage(request, mapping));
   const created = Math.floor(deps.clock.now() / 1000);
   if (stream) {
     const serve = (view: View): Promise<Made> => serveImages(deps, call, request, view);

@@ -1,3 +1,4 @@
+import type { Clock } from '../../domain/time.ts';
 import { NO_USAGE } from '../../domain/usage.ts';
 import type { ModerationAnswer, ModerationRequest } from '../../generated/types.ts';
 import { notTakenByProvider } from '../../providers/wire/upstream-error.ts';
@@ -14,6 +15,7 @@ import { MODERATION_DEMAND } from '../price/demand.ts';
 import { chatUsage } from '../price/meter.ts';
 
 export interface ModerateDeps extends ExchangeDeps, RouteDeps, ResolveDeps, AuthorizeDeps {
+  readonly clock: Clock;
   /** The one that moderates, whatever a request names. */
   readonly moderationModel: string;
 }
@@ -38,7 +40,7 @@ export async function moderate(
     requestedProvider: undefined,
     stream: false,
   };
-  const permitted = await permit(deps, facts, candidates);
+  const permitted = await permit(deps, facts, candidates, () => ({ demand: MODERATION_DEMAND, toolNames: [] }));
   const call = await openCall(
     deps,
     facts,

@@ -541,6 +541,17 @@ const singles = [
   },
   {
     method: 'get',
+    path: '/v1/master/policy/bundle',
+    id: 'getPolicyBundle',
+    tag: 'Policy',
+    summary: 'The policy in force, and the bundles that were offered',
+    description: 'One for all organizations: settings and the command line change it. For owners and admins.',
+    key: 'master',
+    answer: json('PolicyBundleAnswer', 'As it is.'),
+    errors: [401, 403],
+  },
+  {
+    method: 'get',
     path: '/v1/master/usage',
     id: 'getUsage',
     tag: 'Usage',

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** Makes what was done to the names in a folder survive the loss of power, where the system can. */
@@ -16,10 +16,10 @@ export function syncFolder(folder: string): void {
  * Writes a file that its owner alone reads: next to its place, then moved there, so that a crash leaves the old one or the
  * whole new one.
  */
-export function writeDurably(path: string, text: string): void {
+export function writeDurably(path: string, content: string | Uint8Array): void {
   const file = openSync(`${path}.new`, 'w', 0o600);
   try {
-    writeSync(file, text);
+    writeFileSync(file, content);
     fsyncSync(file);
   } finally {
     closeSync(file);

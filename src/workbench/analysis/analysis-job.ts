@@ -1,5 +1,6 @@
 import type { CatalogData } from '../../catalog/catalog-file.ts';
 import type { AccessReport, DraftRule, EvaluateRequest } from '../../generated/types.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import type { ReplayScope } from '../replay/replay.ts';
 import type { Shown } from '../world/candidates.ts';
 import type { RuleReplacement } from './drafts.ts';
@@ -29,6 +30,8 @@ export interface AnalysisQuestion {
   readonly now: number;
   /** Of a replay. */
   readonly progress: SharedArrayBuffer | undefined;
+  /** By which it is judged. */
+  readonly bundle: PolicyBundle;
 }
 
 /** An analysis as bytes of JSON, with what it was judged by. */

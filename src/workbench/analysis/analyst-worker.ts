@@ -3,7 +3,6 @@ import { catalogOf } from '../../catalog/catalog.ts';
 import { ApiError, policyUnavailable } from '../../domain/errors.ts';
 import { ManualClock } from '../../domain/time.ts';
 import { SharedProgress } from '../../lib/shared-progress.ts';
-import { readBundle } from '../../policy/bundle.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/threads/answer-questions.ts';
@@ -13,11 +12,10 @@ import type { Analysis, AnalysisQuestion, AnalystWorkerData } from './analysis-j
 const { databasePath, catalog: catalogData, servedProviders }: AnalystWorkerData = workerData;
 const clock = new ManualClock(0);
 const installation = { catalog: catalogOf([catalogData], clock), servedProviders: new Set(servedProviders) };
-const bundle = readBundle();
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
 
 answerQuestions(
-  async ({ job, now, progress }: AnalysisQuestion): Promise<Analysis> => {
+  async ({ job, now, bundle, progress }: AnalysisQuestion): Promise<Analysis> => {
     clock.set(now);
     const shared = new SharedProgress(progress);
     const { body, policyRevision } = await analyse({ db, installation, bundle }, job, (done, all) => {

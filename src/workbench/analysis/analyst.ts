@@ -3,6 +3,7 @@ import { ApiError } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { SharedProgress } from '../../lib/shared-progress.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createDatabaseThread } from '../../store/threads/database-thread.ts';
 import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 
@@ -18,6 +19,8 @@ export interface AnalystOptions {
   readonly catalog: Catalog;
   /** Ids of the providers that the operator has a credential for, or that need none. */
   readonly servedProviders: readonly string[];
+  /** The policy in force. */
+  readonly bundle: () => PolicyBundle;
   readonly clock: Clock;
   readonly turns: Turns;
   /** Milliseconds that one analysis may take. */
@@ -29,6 +32,7 @@ export function createAnalyst({
   databasePath,
   catalog,
   servedProviders,
+  bundle,
   clock,
   turns,
   limitMs = 30_000,
@@ -47,7 +51,8 @@ export function createAnalyst({
       new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`),
   });
   return {
-    analyse: (job, progress) => thread.ask(job.organizationId, { job, now: clock.now(), progress: progress?.memory }),
+    analyse: (job, progress) =>
+      thread.ask(job.organizationId, { job, now: clock.now(), bundle: bundle(), progress: progress?.memory }),
     close: () => thread.close(),
   };
 }

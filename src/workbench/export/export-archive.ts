@@ -24,9 +24,9 @@ export function writeExport(target: string, files: ExportFiles): void {
 }
 
 /** A tar archive (ustar), compressed. Equal files give equal bytes: times are the epoch, owners are nobody. */
-export function tarGz(files: ExportFiles): Buffer {
-  const blocks = [...files].flatMap(([name, text]) => {
-    const content = Buffer.from(text);
+export function tarGz(files: ReadonlyMap<string, string | Uint8Array>): Buffer {
+  const blocks = [...files].flatMap(([name, file]) => {
+    const content = typeof file === 'string' ? Buffer.from(file) : file;
     const padding = Buffer.alloc((BLOCK - (content.byteLength % BLOCK)) % BLOCK);
     return [header(name, content.byteLength), content, padding];
   });

@@ -7,6 +7,7 @@ import { readGiven } from '../fixtures/fixture-given.ts';
 import { crossRequests, type FixtureRequest, readAxes } from '../fixtures/fixture-requests.ts';
 import type { SourceDocument } from '../fixtures/fixture-source.ts';
 import { judgeRequest, type Outcome } from '../fixtures/judge-request.ts';
+import { PLAIN_FACTS } from '../world/plain-facts.ts';
 import type { World } from '../world/world.ts';
 import { type Boundary, boundariesOf, type KnownModels } from './generate-boundaries.ts';
 import { mergeSlices } from './generate-catalog-slice.ts';
@@ -84,7 +85,10 @@ function judged(pdp: Pdp, fixture: GeneratedFixture): Judged[] {
   const document: SourceDocument = { value: fixture, open: () => [], placeOf: () => place };
   const given = readGiven(document, ['given'], fixture.given, () => catalogOf([], systemClock));
   const axes = readAxes(document, fixture.requests, given);
-  return crossRequests(axes, given).map((request) => ({ request, outcome: judgeRequest(pdp, given, request) }));
+  return crossRequests(axes, given, PLAIN_FACTS).map((request) => ({
+    request,
+    outcome: judgeRequest(pdp, given, request),
+  }));
 }
 
 /** The first address at which no IP rule is violated, or the first model that violates IP rules alone; else the first of all. */

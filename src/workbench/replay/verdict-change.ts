@@ -44,13 +44,14 @@ const against =
 /** A denial, or a violation. */
 type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds'>;
 
-/** By their ids, each once. */
+/** By their ids, each once; what the package `custom` of a bundle denies is no rule. */
 function rulesOf(steps: readonly Denying[]): ChangeRule[] {
-  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds }) =>
-    ruleIds.map((id): [string, ChangeRule] => {
+  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds }) => {
+    if (scope === 'custom' || kind === 'custom') return [];
+    return ruleIds.map((id): [string, ChangeRule] => {
       const rule = { id, scope, ruleType: `${effect}_${kind}` } as const;
       return [id, group === undefined ? rule : { ...rule, groupId: group }];
-    }),
-  );
+    });
+  });
   return [...new Map(rules).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -21,6 +21,7 @@ import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
+import { createPolicyKeeper } from '../../../src/workbench/bundles/policy-keeper.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 
 const { authorize: judge, Denial } = authorizeModule;
@@ -73,7 +74,10 @@ const telemetry = createTelemetry({ level: 'silent', accessLog: 'off' });
 
 async function authorize(candidates: readonly Mapping[], engine: () => Pdp = () => pdp): Promise<Permitted> {
   const deps = { store, documents: createDocuments(store), pdp: engine, telemetry };
-  return judge(deps, { principal: await authenticated(), context: context(), action: 'chat', candidates });
+  const findFacts = (): never => {
+    throw new Error('the policy of the installation takes no facts');
+  };
+  return judge(deps, { principal: await authenticated(), context: context(), action: 'chat', candidates, findFacts });
 }
 
 const thrown = (promise: Promise<unknown>): Promise<unknown> =>
@@ -248,9 +252,13 @@ describe('a principal', () => {
 
 describe('the policy in force', () => {
   it('is one that has passed its own test', async () => {
-    const policy = await createActivePolicy();
+    const keeper = await createPolicyKeeper({
+      config: gateway.config,
+      clock: systemClock,
+      telemetry,
+    });
 
-    expect(policy.pdp().bundleDigest).toBe(pdp.bundleDigest);
-    policy.pdp().close();
+    expect(createActivePolicy(keeper.inForce()).pdp().bundleDigest).toBe(pdp.bundleDigest);
+    await keeper.close();
   });
 });

@@ -23,6 +23,7 @@ import {
   START,
   seedTenants,
 } from '../../admin/tenants.ts';
+import { policyInForce } from '../../support/policy-bundles.ts';
 
 export interface Answer {
   readonly status: number;
@@ -61,6 +62,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     databasePath: databasePath(folder),
     catalog,
     servedProviders: ['sandbox'],
+    bundle: () => policyInForce.bundle,
     clock,
     turns,
   });
@@ -82,6 +84,8 @@ export async function startManagementServer(readiness: Readiness = async () => u
     takeRate: () => undefined,
     load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
+    policyStatus: () => policyInForce.status,
+    policyHistory: () => [],
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
     allowedOrigins: [],
     bodyLimits: { bytes: 100_000, depth: 64, values: 200_000, fields: 10_000 },

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
+import { readBundle } from '../../../src/policy/bundle.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import type { AnalysisJob } from '../../../src/workbench/analysis/analysis-job.ts';
@@ -24,7 +25,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const installation = { catalog, servedProviders: ['sandbox'], clock };
+const installation = { catalog, servedProviders: ['sandbox'], bundle: readBundle, clock };
 const access: AnalysisJob = {
   kind: 'access',
   organizationId: ID.organization,

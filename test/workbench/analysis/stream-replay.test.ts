@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
+import { readBundle } from '../../../src/policy/bundle.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { type Analyst, createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
@@ -30,7 +31,14 @@ beforeAll(async () => {
     }
   });
   const turns = new Turns();
-  analyst = createAnalyst({ databasePath: databasePath(folder), catalog, servedProviders: ['sandbox'], clock, turns });
+  analyst = createAnalyst({
+    databasePath: databasePath(folder),
+    catalog,
+    servedProviders: ['sandbox'],
+    bundle: readBundle,
+    clock,
+    turns,
+  });
 });
 afterAll(async () => {
   await analyst.close();

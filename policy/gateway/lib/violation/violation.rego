@@ -36,3 +36,27 @@ _whose(applied) := {"scope": "group", "group": applied.id} if applied.scope == "
 # title: Of a candidate
 # description: The violation, naming the one candidate that it concerns.
 of(candidate, violation) := object.union(violation, {"candidate": candidate})
+
+# METADATA
+# title: Custom
+# description: >-
+#   What the package `custom` of a bundle denies: `{"id", "message"}`, and `"candidate"` where it is about one. Whatever else it
+#   says denies every candidate.
+custom(denial) := of(denial.candidate, _custom(denial))
+
+custom(denial) := _custom(denial) if not denial.candidate
+
+_custom(denial) := {
+	"scope": "custom",
+	"kind": "custom",
+	"effect": "deny",
+	"ruleIds": [_text(denial, "id")],
+	"values": [_text(denial, "message")],
+}
+
+_text(denial, field) := denial[field] if _has_text(denial, field)
+
+_text(denial, field) := concat(" ", ["without", field]) if not _has_text(denial, field)
+
+# A rule of its own: within a "not" a field that is missing would make the whole undefined.
+_has_text(denial, field) if is_string(denial[field])

@@ -36,3 +36,28 @@ test_of_a_group_names_it if {
 test_of_names_the_candidate if {
 	violation.of("openai/gpt-x", {"scope": "key"}) == {"scope": "key", "candidate": "openai/gpt-x"}
 }
+
+test_custom_is_a_denial_with_its_own_id if {
+	violation.custom({"id": "hours", "message": "closed"}) == {
+		"scope": "custom",
+		"kind": "custom",
+		"effect": "deny",
+		"ruleIds": ["hours"],
+		"values": ["closed"],
+	}
+}
+
+test_custom_may_name_a_candidate if {
+	violation.custom({"id": "hours", "message": "closed", "candidate": "a"}).candidate == "a"
+}
+
+test_custom_denies_whatever_it_says[note] if {
+	some note, denial in {"text": "closed", "number": 7, "empty": {}, "number as id": {"id": 7}, "list": ["id"]}
+	violation.custom(denial) == {
+		"scope": "custom",
+		"kind": "custom",
+		"effect": "deny",
+		"ruleIds": ["without id"],
+		"values": ["without message"],
+	}
+}

@@ -6,6 +6,8 @@ import type { Endpoint } from '../../../domain/endpoint.ts';
 import type { EncryptionKey } from '../../../domain/sealed-secret.ts';
 import type { Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
+import type { BundleEvent } from '../../../generated/types.ts';
+import type { PolicyStatus } from '../../../policy/active-policy.ts';
 import type { Store } from '../../../store/store.ts';
 import type { Telemetry } from '../../../telemetry.ts';
 import type { Analyst } from '../../../workbench/analysis/analyst.ts';
@@ -29,6 +31,8 @@ export interface MasterDeps {
   trustedProxies: TrustedProxies | undefined;
   analyst: Pick<Analyst, 'analyse'>;
   usageReporter: Pick<UsageReporter, 'report'>;
+  policyStatus: () => PolicyStatus;
+  policyHistory: () => readonly BundleEvent[];
   logReader: Pick<LogReader, 'read'>;
 }
 

@@ -3,7 +3,8 @@ import { getKey } from '../../../admin/keys/keys.ts';
 import { readRangeFilter } from '../../../admin/log/log-query.ts';
 import { checkShape } from '../../../domain/check-shape.ts';
 import { invalidRequest } from '../../../domain/errors.ts';
-import type { DraftRule } from '../../../generated/types.ts';
+import { formatTime } from '../../../domain/time.ts';
+import type { DraftRule, PolicyBundleAnswer } from '../../../generated/types.ts';
 import { validateDraftRules, validateEvaluateRequest, validateReplayRequest } from '../../../generated/validators.js';
 import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { streamReplay } from '../../../workbench/analysis/stream-replay.ts';
@@ -14,7 +15,7 @@ import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
 import { flag } from '../../request/query-parameter.ts';
 import type { AppContext } from '../../state.ts';
-import { type MasterDeps, pathParameter } from './master-route.ts';
+import { answer, type MasterDeps, pathParameter } from './master-route.ts';
 
 /** Decisions that are replayed for one request. */
 const MOST_REPLAYED = 100_000;
@@ -67,6 +68,23 @@ export function policyHandlers(deps: MasterDeps) {
         nameOf: (event) => ('json' in event ? 'report' : 'progress'),
         formed: (event) => ('json' in event ? [event.json] : event),
       });
+    },
+    getPolicyBundle: async (ctx) => {
+      checkManagesOrganization(actorOf(ctx));
+      const { digest, revision = null, source, activatedAt, checkedAt, refusal } = deps.policyStatus();
+      const body: PolicyBundleAnswer = {
+        policy: {
+          digest,
+          revision,
+          origin: source === undefined ? 'installation' : 'bundle',
+          activatedAt: formatTime(activatedAt),
+          checkedAt: checkedAt === undefined ? null : formatTime(checkedAt),
+          refusal: refusal === undefined ? null : { code: refusal.code, at: formatTime(refusal.at) },
+        },
+        // Where the operator keeps bundles is no business of an organization's.
+        history: deps.policyHistory().map(({ source: _, ...offer }) => offer),
+      };
+      answer(ctx, body);
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }

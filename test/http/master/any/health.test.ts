@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { policyInForce } from '../../../support/policy-bundles.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -28,7 +29,14 @@ describe('the management listener', () => {
     });
     expect(await outcome(server.request('GET', '/ready', { token: null }))).toEqual({
       status: 200,
-      body: { status: 'ready' },
+      body: {
+        status: 'ready',
+        policy: {
+          digest: policyInForce.bundle.digest.slice(0, 12),
+          revision: null,
+          activatedAt: '2026-11-24T00:00:00.000Z',
+        },
+      },
     });
     reason = 'stopping';
     expect(await outcome(server.request('GET', '/ready', { token: null }))).toEqual({

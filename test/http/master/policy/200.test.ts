@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessReport } from '../../../../src/generated/types.ts';
 import { activeMappings } from '../../../../src/workbench/world/world.ts';
 import { catalog, ID } from '../../../admin/tenants.ts';
+import { policyInForce } from '../../../support/policy-bundles.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -261,5 +262,24 @@ describe('POST /v1/master/policy/diff', () => {
     await server.request('POST', '/v1/master/policy/diff', { body });
     const list = await outcome(server.request('GET', `/v1/master/members/${ID.developer}/iam`));
     expect(list).toMatchObject({ body: { rules: [{ ruleType: 'deny_models' }] } });
+  });
+});
+
+describe('GET /v1/master/policy/bundle', () => {
+  it('shows the policy in force, where none is from elsewhere', async () => {
+    expect(await outcome(server.request('GET', '/v1/master/policy/bundle'))).toEqual({
+      status: 200,
+      body: {
+        policy: {
+          digest: policyInForce.bundle.digest,
+          revision: null,
+          origin: 'installation',
+          activatedAt: '2026-11-24T00:00:00.000Z',
+          checkedAt: null,
+          refusal: null,
+        },
+        history: [],
+      },
+    });
   });
 });

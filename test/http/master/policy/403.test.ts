@@ -23,3 +23,11 @@ it.each([
     body: refused('permission_denied', 'Developers can only manage their own keys.'),
   });
 });
+
+it('a developer may not see the policy bundles', async () => {
+  const answer = await server.request('GET', '/v1/master/policy/bundle', { token: server.tokens.developer });
+  expect(await outcome(answer)).toEqual({
+    status: 403,
+    body: refused('permission_denied', 'Developers can only manage their own keys.'),
+  });
+});

@@ -1,16 +1,16 @@
 import { type Command, Option } from 'commander';
-import { wordList } from '../output/word-list.ts';
-import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../run/run-analysis.ts';
-import type { ReplayOptions } from '../run/run-replay.ts';
-import type { Environment } from '../run/workspace.ts';
-import { timeOptions } from '../terminal/time-options.ts';
-import { UsageError } from '../terminal/usage-error.ts';
+import { wordList } from '../../output/word-list.ts';
+import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../../run/run-analysis.ts';
+import type { ReplayOptions } from '../../run/run-replay.ts';
+import type { Environment } from '../../run/workspace.ts';
+import { timeOptions } from '../../terminal/time-options.ts';
+import { UsageError } from '../../terminal/usage-error.ts';
 
 const common = (command: Command): Command =>
   command.option('--org <organization>', 'the organization, where there are several').option('--json', 'print JSON');
 
 /** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
-const analyses = () => import('../run/run-analysis.ts');
+const analyses = () => import('../../run/run-analysis.ts');
 
 /** `portcullis access …`, `portcullis replay` and the analyses under `portcullis policy …`. */
 export function analysisCommands(program: Command, policy: Command, env: Environment): void {
@@ -41,7 +41,7 @@ function accessCommand(program: Command, env: Environment): void {
     .action(async (reference: string | undefined, options: AccessOptions & { readonly model?: string }) => {
       if (options.model !== undefined) {
         if (reference !== undefined) throw new UsageError('Name a key or a member, or a --model.');
-        const { runModelAccess } = await import('../run/run-model-access.ts');
+        const { runModelAccess } = await import('../../run/run-model-access.ts');
         return runModelAccess(env, options.model, options);
       }
       await (await analyses()).runAccess(env, reference, options);
@@ -161,7 +161,7 @@ function replayCommand(program: Command, env: Environment): void {
     .addHelpText('after', REPLAY_HELP)
     .action(async (options: ReplayOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runReplay } = await import('../run/run-replay.ts');
+      const { runReplay } = await import('../../run/run-replay.ts');
       await runReplay(env, options);
     });
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { PolicyTestOptions } from '../run/run-policy-test.ts';
-import type { Environment } from '../run/workspace.ts';
+import type { PolicyTestOptions } from '../../run/run-policy-test.ts';
+import type { Environment } from '../../run/workspace.ts';
 
 const EXAMPLES = `
 Examples:
@@ -38,11 +38,12 @@ export function policyTestCommand(policy: Command, env: Environment): void {
     .addOption(new Option('--database <folder>', 'test the rules in this DATA_DIR').conflicts(['rules', 'folder']))
     .addOption(new Option('--rules <file>', 'test the rules of this exported document').conflicts('folder'))
     .option('--folder <folder>', 'test the rules that this policy folder states; needs no database')
+    .option('--bundle <file>', 'test the policy of this bundle (default: the policy in force)')
     .option('--org <organization>', 'the organization, where the database has several')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], options: PolicyTestOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runPolicyTest } = await import('../run/run-policy-test.ts');
+      const { runPolicyTest } = await import('../../run/run-policy-test.ts');
       await runPolicyTest(env, paths, options);
     });
 }

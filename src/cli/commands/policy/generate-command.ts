@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
-import type { GenerateOptions } from '../run/run-generate.ts';
-import type { Environment } from '../run/workspace.ts';
+import type { GenerateOptions } from '../../run/run-generate.ts';
+import type { Environment } from '../../run/workspace.ts';
 
 const EXAMPLES = `
 Examples:
@@ -39,7 +39,7 @@ export function generateCommand(policy: Command, env: Environment): void {
     .addHelpText('after', EXAMPLES)
     .action(async (options: GenerateOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runGenerate } = await import('../run/run-generate.ts');
+      const { runGenerate } = await import('../../run/run-generate.ts');
       await runGenerate(env, options);
     });
 }

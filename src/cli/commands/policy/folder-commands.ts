@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander';
-import type { PolicyApplyOptions, PolicyPlanOptions } from '../run/run-policy-plan.ts';
-import type { PolicyPullOptions } from '../run/run-policy-pull.ts';
-import type { Environment } from '../run/workspace.ts';
-import { common } from '../terminal/common-options.ts';
+import type { PolicyApplyOptions, PolicyPlanOptions } from '../../run/run-policy-plan.ts';
+import type { PolicyPullOptions } from '../../run/run-policy-pull.ts';
+import type { Environment } from '../../run/workspace.ts';
+import { common } from '../../terminal/common-options.ts';
 
 const FOLDER = 'a folder of YAML files, or one file';
 
 /** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
-const plans = () => import('../run/run-policy-plan.ts');
+const plans = () => import('../../run/run-policy-plan.ts');
 
 const planned = (command: Command): Command =>
   common(command.argument('<folder>', FOLDER))
@@ -69,7 +69,7 @@ export function folderCommands(policy: Command, env: Environment): void {
     .option('--force', 'overwrite files that differ')
     .addHelpText('after', PULL_HELP)
     .action(async (folder: string, options: PolicyPullOptions) => {
-      const { runPolicyPull } = await import('../run/run-policy-pull.ts');
+      const { runPolicyPull } = await import('../../run/run-policy-pull.ts');
       await runPolicyPull(env, folder, options);
     });
 
@@ -79,8 +79,8 @@ export function folderCommands(policy: Command, env: Environment): void {
     .description('Print a policy folder as one JSON document, as the master API takes it. Needs no database.')
     .action(async (folder: string) => {
       const [{ folderAt }, { printJson }] = await Promise.all([
-        import('../run/policy-folder-files.ts'),
-        import('../terminal/output.ts'),
+        import('../../run/policy-folder-files.ts'),
+        import('../../terminal/output.ts'),
       ]);
       printJson(folderAt(folder).document);
     });

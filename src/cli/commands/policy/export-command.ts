@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
-import type { ExportOptions } from '../run/run-export.ts';
-import type { Environment } from '../run/workspace.ts';
+import type { ExportOptions } from '../../run/run-export.ts';
+import type { Environment } from '../../run/workspace.ts';
 
 const EXAMPLES = `
 Examples:
@@ -33,7 +33,7 @@ export function exportCommand(policy: Command, env: Environment): void {
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], options: ExportOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runExport } = await import('../run/run-export.ts');
+      const { runExport } = await import('../../run/run-export.ts');
       await runExport(env, paths, options);
     });
 }

@@ -1,0 +1,61 @@
+import type { Mapping } from '../../domain/model.ts';
+import type { ChatRequest, PolicyFacts, PolicyTime } from '../../generated/types.ts';
+import type { Demand } from '../price/demand.ts';
+import { boundOf, worstCaseWithin } from '../price/worst-case.ts';
+import type { CallFacts } from './call.ts';
+
+/** What a request asks for. */
+export interface Asked {
+  readonly demand: Demand;
+  /** Of the functions that the model may call. */
+  readonly toolNames: readonly string[];
+}
+
+/** Names of the functions and custom tools that a chat offers to the model. */
+export const toolNames = ({ tools, functions }: ChatRequest): string[] => [
+  ...(tools ?? []).flatMap(({ function: offered, custom }) => [offered?.name ?? [], custom?.name ?? []].flat()),
+  ...(functions ?? []).map(({ name }) => name),
+];
+
+/** The facts of a request, for a policy that takes them (`schemas/policy/input.json`). @param now epoch ms */
+export function policyFacts(
+  now: number,
+  { context, stream }: CallFacts,
+  { demand, toolNames }: Asked,
+  candidates: readonly Mapping[],
+): PolicyFacts {
+  return {
+    time: policyTime(now),
+    door: context.tool === undefined ? 'rest' : 'mcp',
+    stream,
+    text_bytes: demand.textTokens,
+    modalities: [...(demand.hasAudio ? (['audio'] as const) : []), ...(demand.hasPictures ? (['image'] as const) : [])],
+    tool_names: [...toolNames],
+    worst_case_cost: Object.fromEntries(candidates.flatMap((mapping) => worstCaseAt(mapping, demand))),
+    meta: { ...context.findMeta?.() },
+  };
+}
+
+/** Pico-dollars in a millionth of a dollar. */
+const MICRO = 1_000_000n;
+
+function worstCaseAt(mapping: Mapping, demand: Demand): [id: string, microDollars: number][] {
+  const bound = boundOf(mapping, demand);
+  if (bound === undefined) return [];
+  const { least } = worstCaseWithin({ bounds: [bound], isCut: false });
+  return [[mapping.id, Number((least + MICRO - 1n) / MICRO)]];
+}
+
+const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const;
+
+/** A moment in the parts that Rego in WebAssembly cannot take it apart into. @param now epoch ms */
+export function policyTime(now: number): PolicyTime {
+  const moment = new Date(now);
+  return {
+    unix: Math.floor(now / 1000),
+    date: moment.toISOString().slice(0, 10),
+    weekday: WEEKDAYS[moment.getUTCDay()] ?? 'sunday',
+    hour: moment.getUTCHours(),
+    minute: moment.getUTCMinutes(),
+  };
+}

@@ -1,0 +1,23 @@
+/** Why a bundle was refused, in a word. The sentence that goes with it says more. */
+export type RefusalCode =
+  /** Its source did not hand one out. */
+  | 'unreachable'
+  /** It is no archive, is cut off, is too large, or holds more than plain files. */
+  | 'archive'
+  | 'signature'
+  /** Its manifest, module or data are not those of a policy that this gateway can run. */
+  | 'policy'
+  | 'self_test'
+  | 'fixtures'
+  | 'time_limit';
+
+/** A bundle may not serve. The message is for the operator, in one line. */
+export class BundleRefused extends Error {
+  override readonly name = 'BundleRefused';
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}

@@ -1,0 +1,123 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { compactVerify } from 'jose';
+import { BundleRefused } from './bundle-refused.ts';
+import { fileHash, type HashName, isHashName } from './file-hash.ts';
+import type { ArchiveFiles } from './read-archive.ts';
+
+/** Whose signature a bundle must bear. */
+export interface Trust {
+  /** Public keys as PEM; a signature by one of them is enough. Empty: bundles are unsigned. */
+  readonly publicKeys: readonly string[];
+  /** Which the signature must state; undefined: it must state none. */
+  readonly scope: string | undefined;
+}
+
+export const SIGNATURES = '.signatures.json';
+
+/** Signatures by public keys alone: with a shared secret, anyone who verifies could sign too. */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+
+/** What a signature says of one file. */
+interface SignedFile {
+  readonly name: string;
+  readonly hash: string;
+  readonly algorithm: HashName;
+}
+
+/**
+ * OPA's own rules: one signature, by a key that we trust, and of exactly the files that are there, as they are.
+ * @throws BundleRefused `signature`
+ */
+export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }: Trust): Promise<void> {
+  const signatures = files.get(SIGNATURES);
+  if (publicKeys.length === 0) {
+    if (signatures === undefined) return;
+    throw refused('It is signed, and there is no public key to verify it with: set POLICY_BUNDLE_PUBLIC_KEY.');
+  }
+  if (signatures === undefined) throw refused('It is not signed.');
+  const payload = await verifiedPayload(
+    tokenIn(signatures),
+    publicKeys.map((pem) => createPublicKey(pem)),
+  );
+  if (payload.scope !== scope) {
+    throw refused(`Its signature is for ${scopeText(payload.scope)}, and is wanted for ${scopeText(scope)}.`);
+  }
+  const signed = new Map(payload.files.map((file) => [file.name, file]));
+  for (const [name, content] of files) {
+    if (name === SIGNATURES) continue;
+    const file = signed.get(name);
+    if (file === undefined) throw refused(`Its signature does not cover ${name}.`);
+    if (file.hash.toLowerCase() !== hashOf(name, content, file))
+      throw refused(`${name} is not the file that was signed.`);
+    signed.delete(name);
+  }
+  const [missing] = signed.keys();
+  if (missing !== undefined) throw refused(`It lacks ${JSON.stringify(missing)}, which was signed.`);
+}
+
+function hashOf(name: string, content: Buffer, { algorithm }: SignedFile): string {
+  try {
+    return fileHash(name, content, algorithm);
+  } catch (error) {
+    throw refused(`${name} is not JSON.`, error);
+  }
+}
+
+function tokenIn(signatures: Buffer): string {
+  const content = parsed(signatures.toString('utf8'));
+  const tokens = isObject(content) ? content.signatures : undefined;
+  if (!Array.isArray(tokens) || tokens.length !== 1) throw refused(`${SIGNATURES} must hold exactly one signature.`);
+  const [token]: unknown[] = tokens;
+  if (typeof token !== 'string') throw refused(`${SIGNATURES} must hold a JSON web token.`);
+  return token;
+}
+
+interface Payload {
+  readonly files: readonly SignedFile[];
+  readonly scope: string | undefined;
+}
+
+/** What is signed, whichever of the keys signed it. */
+async function verifiedPayload(token: string, keys: readonly KeyObject[]): Promise<Payload> {
+  let fault: unknown;
+  for (const key of keys) {
+    try {
+      const { payload } = await compactVerify(token, key, { algorithms: ALGORITHMS });
+      return payloadOf(parsed(Buffer.from(payload).toString('utf8')));
+    } catch (error) {
+      if (error instanceof BundleRefused) throw error;
+      fault = error;
+    }
+  }
+  throw refused('Its signature is by none of the keys in POLICY_BUNDLE_PUBLIC_KEY.', fault);
+}
+
+function payloadOf(content: unknown): Payload {
+  const { files, scope }: Readonly<Record<string, unknown>> = isObject(content) ? content : {};
+  if (!Array.isArray(files) || !files.every(isSignedFile)) {
+    throw refused('Its signature lists no files with their hashes, by SHA-256, SHA-384 or SHA-512.');
+  }
+  if (scope !== undefined && typeof scope !== 'string') throw refused('The scope of its signature is no text.');
+  return { files, scope: scope === '' ? undefined : scope };
+}
+
+function isSignedFile(value: unknown): value is SignedFile {
+  if (!isObject(value)) return false;
+  const { name, hash, algorithm } = value;
+  return typeof name === 'string' && typeof hash === 'string' && isHashName(algorithm);
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw refused('Its signature is not JSON.', error);
+  }
+}
+
+const scopeText = (scope: string | undefined): string => (scope === undefined ? 'no scope' : `the scope "${scope}"`);
+
+const refused = (message: string, cause?: unknown): BundleRefused => new BundleRefused('signature', message, cause);

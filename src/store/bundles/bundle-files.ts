@@ -1,0 +1,86 @@
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { makeFolders } from '../../folders.ts';
+import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
+import { validateBundleState } from '../../generated/validators.js';
+import { writeDurably } from '../db/durable-file.ts';
+
+const MAX_EVENTS = 10;
+const ARCHIVE = '.tar.gz';
+
+const folderIn = (dataDir: string): string => path.join(dataDir, 'policy');
+const stateIn = (dataDir: string): string => path.join(folderIn(dataDir), 'state.json');
+const archiveIn = (dataDir: string, archive: string): string => path.join(folderIn(dataDir), `${archive}${ARCHIVE}`);
+
+/** SHA-256, hex: by it an archive is known. */
+export const archiveDigest = (archive: Uint8Array): string => hash('sha256', archive);
+
+/** Undefined: no bundle from elsewhere was ever in force. @throws Error when the file is not ours */
+export function readBundleState(dataDir: string): BundleState | undefined {
+  const file = stateIn(dataDir);
+  if (statSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
+  let state: unknown;
+  try {
+    state = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Error(`${file} is not JSON.`, { cause: error });
+  }
+  if (!validateBundleState(state)) throw new Error(`${file} is not what Portcullis writes there.`);
+  return state;
+}
+
+/** Differs after each write, also by another process. */
+export function bundleStateVersion(dataDir: string): string {
+  const found = statSync(stateIn(dataDir), { throwIfNoEntry: false, bigint: true });
+  return found === undefined ? 'none' : `${found.ino} ${found.mtimeNs}`;
+}
+
+/** Writes the state; archives that it does not name are removed. */
+export function writeBundleState(dataDir: string, state: BundleState): void {
+  const { active, previous, history } = state;
+  const kept = [active, previous].map((bundle) => `${bundle?.archive}${ARCHIVE}`);
+  makeFolders(folderIn(dataDir), 0o700);
+  const text = JSON.stringify({ ...state, history: history.slice(0, MAX_EVENTS) }, null, 2);
+  writeDurably(stateIn(dataDir), `${text}\n`);
+  for (const name of readdirSync(folderIn(dataDir))) {
+    if (name.endsWith(ARCHIVE) && !kept.includes(name)) rmSync(path.join(folderIn(dataDir), name));
+  }
+}
+
+/** An archive that the state names or will. @throws Error when it is not there, or not as it was */
+export function readKeptArchive(dataDir: string, archive: string): Buffer {
+  const file = archiveIn(dataDir, archive);
+  const content = readFileSync(file);
+  if (archiveDigest(content) !== archive) throw new Error(`${file} is not the archive that was kept.`);
+  return content;
+}
+
+export function keepArchive(dataDir: string, archive: Uint8Array): void {
+  makeFolders(folderIn(dataDir), 0o700);
+  writeDurably(archiveIn(dataDir, archiveDigest(archive)), archive);
+}
+
+/** The state once a bundle is in force. */
+export function withActive(state: BundleState | undefined, active: KnownBundle): BundleState {
+  const previous = state?.active.archive === active.archive ? state.previous : state?.active;
+  const event = eventOf('activated', active.activatedAt, active);
+  return { active, ...(previous === undefined ? {} : { previous }), history: [event, ...(state?.history ?? [])] };
+}
+
+/** The state after the bundle in force and the one before have changed places. @throws Error where none was before */
+export function rolledBack({ active, previous, history }: BundleState, at: string): BundleState {
+  if (previous === undefined) throw new Error('There is no bundle to go back to: none was in force before this one.');
+  return {
+    active: { ...previous, activatedAt: at },
+    previous: active,
+    held: active.archive,
+    history: [eventOf('rolled_back', at, previous), ...history],
+  };
+}
+
+export const eventOf = (
+  what: BundleEvent['what'],
+  at: string,
+  { archive, revision, source }: Pick<KnownBundle, 'archive' | 'revision' | 'source'>,
+): BundleEvent => ({ at, what, archive, revision, source });

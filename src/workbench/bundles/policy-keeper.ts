@@ -1,0 +1,303 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config, PolicyBundleConfig } from '../../config/config.ts';
+import { ConfigError } from '../../config/config-value.ts';
+import { type Clock, formatTime } from '../../domain/time.ts';
+import type { BundleEvent, KnownBundle } from '../../generated/types.ts';
+import type { PolicyInForce, PolicyStatus } from '../../policy/active-policy.ts';
+import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
+import type { Trust } from '../../policy/archive/signature.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
+import {
+  archiveDigest,
+  bundleStateVersion,
+  eventOf,
+  keepArchive,
+  readBundleState,
+  readKeptArchive,
+  withActive,
+  writeBundleState,
+} from '../../store/bundles/bundle-files.ts';
+import type { Telemetry } from '../../telemetry.ts';
+import { type BundleSource, fileSource, serverSource } from './bundle-source.ts';
+import { readTrust } from './read-trust.ts';
+import { tryBundle } from './try-bundle.ts';
+
+/** Chooses the policy that serves, at the start and while the gateway is running. */
+export interface PolicyKeeper {
+  inForce(): PolicyInForce;
+  /** The outcome of the last bundles that were offered, the latest first. */
+  history(): readonly BundleEvent[];
+  /** From now on looks for other bundles, and tells of each that has passed its trial, and of each that is refused. */
+  follow(tell: (next: PolicyInForce) => void): void;
+  close(): Promise<void>;
+}
+
+export interface PolicyKeeperDeps {
+  readonly config: Pick<Config, 'dataDir' | 'policyBundle'>;
+  readonly clock: Clock;
+  readonly telemetry: Pick<Telemetry, 'info' | 'warn' | 'failure' | 'policyActivated' | 'policyRefused'>;
+}
+
+/** How often it is looked whether another process has gone back to the bundle before. */
+const STATE_MS = 1000;
+/** Least time between two looks at a source. */
+const LEAST_MS = 1000;
+
+/**
+ * @throws ConfigError when `POLICY_BUNDLE` names none that may serve and none that has served is kept: a policy that is asked for and
+ * cannot be had is no reason to serve with another
+ */
+export async function createPolicyKeeper(deps: PolicyKeeperDeps): Promise<PolicyKeeper> {
+  const { policyBundle } = deps.config;
+  if (policyBundle === undefined) return keeperOfInstallation(deps.clock);
+  const keeper = new Follower(deps, policyBundle);
+  try {
+    await keeper.begin();
+    return keeper;
+  } catch (error) {
+    await keeper.close();
+    throw error instanceof BundleRefused ? new ConfigError(`POLICY_BUNDLE: ${error.message}`) : error;
+  }
+}
+
+async function keeperOfInstallation(clock: Clock): Promise<PolicyKeeper> {
+  const bundle = await tryBundle({ kind: 'built in' });
+  const { digest } = bundle;
+  const nothing = { revision: undefined, source: undefined, checkedAt: undefined, refusal: undefined };
+  const status: PolicyStatus = { digest, activatedAt: clock.now(), ...nothing };
+  return { inForce: () => ({ bundle, status }), history: () => [], follow: () => {}, close: async () => {} };
+}
+
+/** In force: the bundle, and the archive that it is from. */
+interface Held {
+  readonly bundle: PolicyBundle;
+  readonly known: KnownBundle;
+}
+
+/** Keeps to the bundles of a source. One thing after another: a look and a rollback never meet. */
+class Follower implements PolicyKeeper {
+  readonly #deps: PolicyKeeperDeps;
+  readonly #config: PolicyBundleConfig;
+  readonly #trust: Trust;
+  readonly #source: BundleSource;
+  readonly #closing = new AbortController();
+  #held: Held | undefined;
+  #stateVersion: string;
+  #checkedAt: number | undefined;
+  #refusal: PolicyStatus['refusal'];
+  /** The archive that was refused last: it is not tried again. */
+  #refused: string | undefined;
+  #tell: (next: PolicyInForce) => void = () => {};
+  #turn: Promise<void> = Promise.resolve();
+  #loops: readonly Promise<void>[] = [];
+
+  constructor(deps: PolicyKeeperDeps, config: PolicyBundleConfig) {
+    this.#deps = deps;
+    this.#config = config;
+    this.#trust = readTrust(config);
+    const { location, token, longPollSeconds } = config;
+    this.#source = location.includes('://')
+      ? serverSource({ url: location, token, longPollSeconds })
+      : fileSource(location);
+    this.#stateVersion = bundleStateVersion(deps.config.dataDir);
+  }
+
+  /** A file is read at once; a server need not be there, once a bundle has been in force. @throws BundleRefused */
+  async begin(): Promise<void> {
+    const isFile = !this.#config.location.includes('://');
+    if (!isFile && (await this.#restored())) return;
+    try {
+      const archive = await this.#source.look(this.#closing.signal);
+      if (archive !== undefined) await this.#consider(archive);
+    } catch (error) {
+      this.#note(error);
+    }
+    if (this.#held === undefined && !(await this.#restored())) {
+      throw new BundleRefused(this.#refusal?.code ?? 'unreachable', this.#refusal?.message ?? 'There is no bundle.');
+    }
+  }
+
+  inForce(): PolicyInForce {
+    const { bundle, known } = this.#current();
+    const status: PolicyStatus = {
+      digest: bundle.digest,
+      revision: bundle.revision,
+      source: known.source,
+      activatedAt: Date.parse(known.activatedAt),
+      checkedAt: this.#checkedAt,
+      refusal: this.#refusal,
+    };
+    return { bundle, status };
+  }
+
+  readonly history = (): readonly BundleEvent[] => readBundleState(this.#deps.config.dataDir)?.history ?? [];
+
+  follow(tell: (next: PolicyInForce) => void): void {
+    this.#tell = tell;
+    this.#loops = [this.#lookForOthers(), this.#lookForRollbacks()];
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#loops);
+    await this.#source.close();
+  }
+
+  #current(): Held {
+    if (this.#held === undefined) throw new Error('No bundle is in force.');
+    return this.#held;
+  }
+
+  async #lookForOthers(): Promise<void> {
+    let failures = 0;
+    while (await this.#slept(delayOf(failures, this.#config.pollMs, this.#source.waits()))) {
+      try {
+        const archive = await this.#source.look(this.#closing.signal);
+        failures = 0;
+        await this.#inTurn(() => (archive === undefined ? this.#unchanged() : this.#consider(archive)));
+      } catch (error) {
+        if (this.#closing.signal.aborted) return;
+        failures += 1;
+        this.#note(error);
+      }
+    }
+  }
+
+  async #lookForRollbacks(): Promise<void> {
+    const { dataDir } = this.#deps.config;
+    while (await this.#slept(STATE_MS)) {
+      if (bundleStateVersion(dataDir) === this.#stateVersion) continue;
+      await this.#inTurn(() => this.#followState()).catch((error) => this.#note(error));
+    }
+  }
+
+  #inTurn(work: () => Promise<void> | void): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  async #slept(ms: number): Promise<boolean> {
+    await sleep(ms, undefined, { signal: this.#closing.signal, ref: false }).catch(() => {});
+    return !this.#closing.signal.aborted;
+  }
+
+  #unchanged(): void {
+    this.#checkedAt = this.#deps.clock.now();
+    if (this.#refusal?.code === 'unreachable') this.#refusal = undefined;
+  }
+
+  /** Puts an archive in force that passes its trial; one that does not is recorded. */
+  async #consider(archive: Uint8Array): Promise<void> {
+    this.#unchanged();
+    const { clock, config } = this.#deps;
+    const digest = archiveDigest(archive);
+    const state = readBundleState(config.dataDir);
+    if (digest === this.#refused || digest === state?.held) return;
+    this.#refusal = undefined;
+    if (digest === this.#held?.known.archive) return;
+    const { location: source } = this.#config;
+    try {
+      const bundle = await this.#tried(archive);
+      const isKnown = state?.active.archive === digest;
+      const known = isKnown
+        ? state.active
+        : {
+            archive: digest,
+            digest: bundle.digest,
+            revision: bundle.revision ?? null,
+            source,
+            activatedAt: formatTime(clock.now()),
+          };
+      if (!isKnown) {
+        keepArchive(config.dataDir, archive);
+        this.#write(withActive(state, known));
+      }
+      this.#putInForce({ bundle, known });
+    } catch (error) {
+      if (!(error instanceof BundleRefused)) throw error;
+      // A machine that is busy may have more time later.
+      if (error.code === 'time_limit') this.#source.forget();
+      else this.#refused = digest;
+      this.#note(error);
+      if (state === undefined) return;
+      const event = eventOf('refused', formatTime(clock.now()), { archive: digest, revision: null, source });
+      this.#write({ ...state, history: [{ ...event, code: error.code, message: error.message }, ...state.history] });
+    }
+  }
+
+  /** The bundle that was in force last; false: there is none, or it may serve no more. */
+  async #restored(): Promise<boolean> {
+    const { dataDir } = this.#deps.config;
+    const state = readBundleState(dataDir);
+    if (state === undefined) return false;
+    try {
+      this.#putInForce(await this.#kept(state.active));
+      return true;
+    } catch (error) {
+      this.#note(error);
+      return false;
+    }
+  }
+
+  /** Another process has written the state. */
+  async #followState(): Promise<void> {
+    const { dataDir } = this.#deps.config;
+    this.#stateVersion = bundleStateVersion(dataDir);
+    const state = readBundleState(dataDir);
+    const { known } = this.#current();
+    if (state === undefined || state.active.archive === known.archive) return;
+    try {
+      this.#putInForce(await this.#kept(state.active));
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      this.#note(error);
+      this.#write({ ...state, active: known, previous: state.active });
+    }
+  }
+
+  async #kept(known: KnownBundle): Promise<Held> {
+    const archive = readKeptArchive(this.#deps.config.dataDir, known.archive);
+    return { bundle: await this.#tried(archive), known };
+  }
+
+  #tried(archive: Uint8Array): Promise<PolicyBundle> {
+    return tryBundle({ kind: 'archive', archive, trust: this.#trust }, { signal: this.#closing.signal });
+  }
+
+  #putInForce(held: Held): void {
+    const { telemetry } = this.#deps;
+    this.#held = held;
+    this.#tell(this.inForce());
+    telemetry.policyActivated();
+    const { digest, revision } = held.bundle;
+    telemetry.info('a policy bundle is in force', { digest, revision, source: held.known.source });
+  }
+
+  #write(state: Parameters<typeof writeBundleState>[1]): void {
+    const { dataDir } = this.#deps.config;
+    writeBundleState(dataDir, state);
+    this.#stateVersion = bundleStateVersion(dataDir);
+  }
+
+  #note(error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    const { telemetry, clock } = this.#deps;
+    if (!(error instanceof BundleRefused)) {
+      telemetry.failure('', error);
+      return;
+    }
+    const { code, message } = error;
+    this.#refusal = { code, message, at: clock.now() };
+    telemetry.policyRefused(code);
+    telemetry.warn('a policy bundle is refused', { code, reason: message, source: this.#config.location });
+    if (this.#held !== undefined) this.#tell(this.inForce());
+  }
+}
+
+/** Spread, so that many gateways do not ask at once. */
+function delayOf(failures: number, pollMs: number, waits: boolean): number {
+  const spread = 0.8 + 0.4 * Math.random();
+  if (failures > 0) return spread * Math.min(pollMs, LEAST_MS * 2 ** (failures - 1));
+  return waits ? LEAST_MS : spread * pollMs;
+}

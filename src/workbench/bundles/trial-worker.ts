@@ -1,0 +1,56 @@
+import { parentPort } from 'node:worker_threads';
+import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
+import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { PolicyFailure } from '../../policy/policy-failure.ts';
+import { selfTestFault } from '../../policy/self-test-cases.ts';
+import type { Offer, Verdict } from './try-bundle.ts';
+
+async function tried(offer: Offer): Promise<PolicyBundle> {
+  if (offer.kind === 'built in') {
+    const bundle = readBundle(offer.directory);
+    passSelfTest(createPdp(bundle));
+    return bundle;
+  }
+  // Loaded only here: the policy of the installation needs neither.
+  const { readArchive } = await import('../../policy/archive/read-archive.ts');
+  const { verifySignature } = await import('../../policy/archive/signature.ts');
+  const { archivedBundle } = await import('../../policy/archive/archived-bundle.ts');
+  const files = readArchive(offer.archive);
+  await verifySignature(files, offer.trust);
+  const bundle = archivedBundle(files);
+  const pdp = createPdp(bundle);
+  passSelfTest(pdp);
+  const { fixtureFault } = await import('./bundle-fixtures.ts');
+  const fault = fixtureFault(pdp, files);
+  if (fault !== null) throw new BundleRefused('fixtures', `One of its fixtures fails: ${fault}`);
+  return bundle;
+}
+
+function passSelfTest(pdp: Pdp): void {
+  let fault: string | null;
+  try {
+    fault = selfTestFault(pdp);
+  } catch (error) {
+    fault = textOf(error);
+  }
+  if (fault !== null) throw new BundleRefused('self_test', `It fails the self-test: ${fault}`);
+}
+
+/** What the evaluator throws may be a text. */
+const textOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message} ${textOf(error.cause)}`;
+};
+
+async function verdictOn(offer: Offer): Promise<Verdict> {
+  try {
+    return { bundle: await tried(offer) };
+  } catch (error) {
+    if (error instanceof BundleRefused) return { refusal: { code: error.code, message: error.message } };
+    if (error instanceof PolicyFailure) return { refusal: { code: 'policy', message: textOf(error) } };
+    throw error;
+  }
+}
+
+parentPort?.on('message', async (offer: Offer) => parentPort?.postMessage(await verdictOn(offer)));

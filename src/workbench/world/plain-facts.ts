@@ -1,0 +1,31 @@
+import { policyTime } from '../../core/call/policy-facts.ts';
+import { invalidRequest } from '../../domain/errors.ts';
+import type { FixtureFacts, PolicyFacts } from '../../generated/types.ts';
+
+/** Of a short chat on a Monday. */
+export const PLAIN_FACTS: PolicyFacts = {
+  time: policyTime(Date.UTC(2026, 0, 5, 12)),
+  door: 'rest',
+  stream: false,
+  text_bytes: 100,
+  modalities: [],
+  tool_names: [],
+  worst_case_cost: {},
+  meta: {},
+};
+
+/** Facts as a fixture has them, the plain ones filled in. @throws ApiError 400 for a time that is none */
+export function factsOf(facts: FixtureFacts = {}): PolicyFacts {
+  const time = facts.time === undefined ? undefined : Date.parse(facts.time);
+  if (Number.isNaN(time)) throw invalidRequest('It must be a time such as 2026-01-31T12:00:00Z.', '/time');
+  return {
+    time: time === undefined ? PLAIN_FACTS.time : policyTime(time),
+    door: facts.door ?? PLAIN_FACTS.door,
+    stream: facts.stream ?? PLAIN_FACTS.stream,
+    text_bytes: facts.textBytes ?? PLAIN_FACTS.text_bytes,
+    modalities: facts.modalities ?? PLAIN_FACTS.modalities,
+    tool_names: facts.toolNames ?? PLAIN_FACTS.tool_names,
+    worst_case_cost: facts.worstCaseCost ?? PLAIN_FACTS.worst_case_cost,
+    meta: facts.meta ?? PLAIN_FACTS.meta,
+  };
+}
