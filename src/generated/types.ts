@@ -5894,9 +5894,9 @@ export interface ReplayProgress {
  */
 export interface ReplayReport {
   /**
-   * By which rules: `recorded`, those that each decision saw; `current`, those in force now; `draft`, those with the draft.
+   * By which rules: `recorded`, those that each decision saw; `current`, those in force now; `draft`, those with the draft; `folder`, those once the policy folder is applied.
    */
-  by: 'recorded' | 'current' | 'draft';
+  by: 'recorded' | 'current' | 'draft' | 'folder';
   /**
    * The policy that judged, and the revision of the rules now.
    */

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
@@ -6,6 +6,7 @@ import { formatTime, systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { readWorld } from '../../src/workbench/world/world.ts';
 import { logDecision } from '../support/logged-decisions.ts';
+import { archiveOf, bundleFiles, compiled } from '../support/policy-bundles.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -113,6 +114,44 @@ it('judges by the rules of now, by those of then, and by a draft', async () => {
       [''],
       header('4 decisions', 'the rules of now with the draft', 2),
       sums(2, 0, 2),
+    ],
+  });
+});
+
+it('judges by a policy folder', async () => {
+  const folder = path.join(portcullis.folder, 'rules');
+  mkdirSync(folder);
+  const models = '{ ruleType: allow_models, ruleValue: { models: [sandbox-free, sandbox-piad] } }';
+  writeFileSync(path.join(folder, 'all.yaml'), `organization: { rules: { only-free: ${models} } }\n`);
+  const { code, stderr, lines } = await replay('--folder', folder);
+  expect({ code, stderr, lines }).toEqual({
+    code: 0,
+    stderr: expect.stringMatching(
+      /^portcullis: warning: \S*all\.yaml:1:\d+: "sandbox-piad" is not the name of a model in the catalogue; did you mean `sandbox-paid`\?\n$/,
+    ),
+    lines: [
+      TITLES,
+      ['2', 'newly denied', ...WHO, 'sandbox-slow', 'organization allow_models only-free', decisions[1]],
+      [''],
+      header('4 decisions', 'the rules once the folder is applied'),
+      sums(2, 0, 2),
+    ],
+  });
+});
+
+it('judges by a bundle, and says whose policy had decided', async () => {
+  const file = path.join(portcullis.folder, 'next.tar.gz');
+  writeFileSync(file, archiveOf({ ...bundleFiles('next'), 'policy.wasm': compiled('permit-all') }));
+  expect(await replay('--bundle', file)).toEqual({
+    code: 0,
+    stderr: '',
+    lines: [
+      TITLES,
+      ['1', 'newly permitted', ...WHO, 'sandbox-paid', `key deny_models ${rule} (no paid)`, decisions[3]],
+      [''],
+      [expect.stringMatching(/^4 decisions from .* by the rules of now \(policy [0-9a-f]{12}\.1\):$/)],
+      sums(0, 1, 3),
+      [`4 of them had been decided by another policy, ${REVISION}`],
     ],
   });
 });

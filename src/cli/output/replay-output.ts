@@ -26,6 +26,7 @@ const RULES: Readonly<Record<ReplayReport['by'], string>> = {
   recorded: 'the rules that each of them saw',
   current: 'the rules of now',
   draft: 'the rules of now with the draft',
+  folder: 'the rules once the folder is applied',
 };
 
 /** What would change, and how much would not. */

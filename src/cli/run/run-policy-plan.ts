@@ -14,9 +14,9 @@ import { readWorld, type World } from '../../workbench/world/world.ts';
 import { showPlan } from '../output/plan-output.ts';
 import { print, warn } from '../terminal/output.ts';
 import { folderAt, refusedFolder } from './policy-folder-files.ts';
-import { withJudges } from './policy-world.ts';
+import { type DraftedWorld, withJudges } from './policy-world.ts';
 import { ruleWriteOf } from './rule-write.ts';
-import { type Environment, inWorkspace } from './workspace.ts';
+import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 interface CommonOptions {
   readonly org?: string;
@@ -70,29 +70,47 @@ export async function runPolicyApply(env: Environment, place: string, options: P
 }
 
 /** On the rules as they are now. @throws UsageError after a line for each fault of the folder */
-const plan = (
+const plan = async (
   env: Environment,
   folder: ReadFolder,
   { org, failOn }: CommonOptions,
   options: PlanOptions,
-): Promise<PlannedWorld> =>
-  inWorkspace(env, 'read', org, (workspace) => {
-    const { db, actor, installation } = workspace;
-    try {
-      return db.snapshot(() => ({
-        plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace)),
-        world: readWorld(db, installation(), actor.organizationId),
-        failOnNewAccess: failOn !== undefined,
-      }));
-    } catch (error) {
-      if (!(error instanceof FolderFaults)) throw error;
-      throw refusedFolder(error.faults.map(({ pointer, text }) => ({ place: folder.placeOf(pointer), message: text })));
-    }
-  });
+): Promise<PlannedWorld> => {
+  const planned = await inWorkspace(env, 'read', org, (workspace) => planIn(workspace, folder, options));
+  return { ...planned, failOnNewAccess: failOn !== undefined };
+};
+
+function planIn(workspace: Workspace, folder: ReadFolder, options: PlanOptions): Omit<PlannedWorld, 'failOnNewAccess'> {
+  const { db, actor, installation } = workspace;
+  try {
+    return db.snapshot(() => ({
+      plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace)),
+      world: readWorld(db, installation(), actor.organizationId),
+    }));
+  } catch (error) {
+    if (!(error instanceof FolderFaults)) throw error;
+    throw refusedFolder(error.faults.map(({ pointer, text }) => ({ place: folder.placeOf(pointer), message: text })));
+  }
+}
+
+/** The world as it would be after `policy apply`. */
+const worldAfter = ({ plan, world }: Pick<PlannedWorld, 'plan' | 'world'>): World =>
+  replacementsOf(planView(plan, null).changes).reduce(withRule, world);
+
+/** The world with the rules that a policy folder states, and the warnings of its plan. @throws UsageError as `policy plan` */
+export function withPolicyFolder(workspace: Workspace, place: string): DraftedWorld {
+  const folder = folderAt(place);
+  const planned = planIn(workspace, folder, { prune: false });
+  const warnings = planned.plan.warnings.map(({ pointer, text }) => warningText(folder, pointer, text));
+  return { world: worldAfter(planned), warnings };
+}
+
+const warningText = (folder: ReadFolder, pointer: string, text: string): string =>
+  `${placeText(folder.placeOf(pointer), process.cwd())}: ${text}`;
 
 async function judge(env: Environment, { plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
   const withoutCredential = options.withoutCredential === true;
-  const after = replacementsOf(planView(plan, null).changes).reduce(withRule, world);
+  const after = worldAfter({ plan, world });
   const [part] = partsOf([world]);
   return withJudges(env, part?.mappings ?? [], (judges, progress) =>
     accessDiff(judges, world, after, { withoutCredential }, progress),
@@ -102,8 +120,7 @@ async function judge(env: Environment, { plan, world }: PlannedWorld, options: C
 function show(folder: ReadFolder, { warnings }: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
   showPlan(shown, options);
   if (options.json) return;
-  const cwd = process.cwd();
-  for (const { pointer, text } of warnings) warn(`warning: ${placeText(folder.placeOf(pointer), cwd)}: ${text}`);
+  for (const { pointer, text } of warnings) warn(`warning: ${warningText(folder, pointer, text)}`);
 }
 
 const isWider = (access: AccessDiff | null): boolean => access === null || newlyPermitted(access) > 0;

@@ -1,7 +1,9 @@
+import path from 'node:path';
 import { readRangeFilter } from '../../admin/log/log-query.ts';
 import type { ReplayDimension, ReplayReport } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { createPdp } from '../../policy/pdp.ts';
+import { bundleInFile } from '../../workbench/bundles/bundle-in-force.ts';
 import { REPLAY_DIMENSIONS, type ReplayBy, replay, replayBy } from '../../workbench/replay/replay.ts';
 import { JUDGE_ENGINE } from '../../workbench/world/judges.ts';
 import { readWorld } from '../../workbench/world/world.ts';
@@ -9,8 +11,9 @@ import { showReplay } from '../output/replay-output.ts';
 import { type CommonOptions, named } from '../terminal/common-options.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { beginOf, type TimeOptions } from '../terminal/time-options.ts';
-import { withDraftFile } from './policy-world.ts';
+import { type DraftedWorld, policyOf, withDraftFile } from './policy-world.ts';
 import { keyId } from './references.ts';
+import { withPolicyFolder } from './run-policy-plan.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
 type FailOn = 'new-denial' | 'new-access';
@@ -20,6 +23,8 @@ export interface ReplayOptions extends CommonOptions, TimeOptions {
   readonly member?: string;
   readonly model?: string;
   readonly draft?: string;
+  readonly folder?: string;
+  readonly bundle?: string;
   readonly recorded?: true;
   readonly groupBy?: readonly ReplayDimension[];
   readonly failOn?: readonly FailOn[];
@@ -27,13 +32,13 @@ export interface ReplayOptions extends CommonOptions, TimeOptions {
 
 /** `portcullis replay`. */
 export async function runReplay(env: Environment, options: ReplayOptions): Promise<void> {
-  const report = await inWorkspace(env, 'read', options.org, (workspace) => replayIn(workspace, options));
+  const report = await inWorkspace(env, 'read', options.org, (workspace) => replayIn(env, workspace, options));
   showReplay(report, options);
   const faults = faultsOf(report, options.failOn ?? []);
   if (faults.length > 0) throw new Error(`${faults.join(', ')}.`);
 }
 
-function replayIn(workspace: Workspace, options: ReplayOptions): ReplayReport {
+function replayIn(env: Environment, workspace: Workspace, options: ReplayOptions): ReplayReport {
   const { db, actor, now } = workspace;
   const { key, member, model, to, groupBy = REPLAY_DIMENSIONS } = options;
   const query = named({
@@ -45,7 +50,7 @@ function replayIn(workspace: Workspace, options: ReplayOptions): ReplayReport {
   });
   const filter = readRangeFilter(db, actor, query, now);
   const bar = progressBar('judging');
-  const by = judgedBy(workspace, options);
+  const by = judgedBy(env, workspace, options);
   try {
     return replay(db, by, { filter, groupBy }, bar.show);
   } finally {
@@ -54,13 +59,22 @@ function replayIn(workspace: Workspace, options: ReplayOptions): ReplayReport {
   }
 }
 
-/** By which policy and rules; another source of either has its place here. */
-function judgedBy({ db, installation, actor }: Workspace, { draft, recorded }: ReplayOptions): ReplayBy {
-  const pdp = createPdp(undefined, JUDGE_ENGINE);
+/** By which policy and rules. */
+function judgedBy(env: Environment, workspace: Workspace, options: ReplayOptions): ReplayBy {
+  const { by, world, warnings } = judgingRules(workspace, options);
+  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(path.resolve(options.bundle));
+  return replayBy(createPdp(bundle, JUDGE_ENGINE), world, by, warnings);
+}
+
+function judgingRules(
+  workspace: Workspace,
+  { draft, folder, recorded }: ReplayOptions,
+): DraftedWorld & { readonly by: ReplayReport['by'] } {
+  if (folder !== undefined) return { by: 'folder', ...withPolicyFolder(workspace, folder) };
+  const { db, installation, actor } = workspace;
   const world = readWorld(db, installation(), actor.organizationId);
-  if (draft === undefined) return replayBy(pdp, world, recorded ? 'recorded' : 'current');
-  const drafted = withDraftFile(world, draft);
-  return replayBy(pdp, drafted.world, 'draft', drafted.warnings);
+  if (draft !== undefined) return { by: 'draft', ...withDraftFile(world, draft) };
+  return { by: recorded ? 'recorded' : 'current', world, warnings: [] };
 }
 
 /** What makes the command fail. A decision that cannot be judged hides whatever is asked of it. */

@@ -126,10 +126,12 @@ it is judged by the rules that are in force now, for the groups that the key is 
 makes no calls: their decisions are counted, and not judged.
 
 --fail-on new-denial means a call that was permitted and would be denied, --fail-on new-access anything that would be permitted
-and was not: a call, or a provider of one that was permitted. A draft is written as for \`portcullis policy diff\`.
+and was not: a call, or a provider of one that was permitted. A draft is written as for \`portcullis policy diff\`, a folder as for
+\`portcullis policy plan\`.
 
 Examples:
   $ portcullis replay --draft draft.yaml --since 7d --fail-on new-denial
+  $ portcullis replay --folder policy --bundle next.tar.gz --fail-on new-denial
   $ portcullis replay --recorded --from 2026-01-01 --to 2026-01-31
   $ portcullis replay --key CI --group-by rule`;
 
@@ -141,10 +143,16 @@ function replayCommand(program: Command, env: Environment): void {
     .option('--model <model>', 'that was asked for, or that served')
     .option('--draft <file>', 'by the rules that are in force now after these changes, YAML or JSON')
     .addOption(
+      new Option('--folder <folder>', 'by the rules that are in force once this policy folder is applied').conflicts(
+        'draft',
+      ),
+    )
+    .option('--bundle <file>', 'by the policy of this bundle (default: the policy in force)')
+    .addOption(
       new Option(
         '--recorded',
         'by the rules that each decision saw; exit with 1 unless the same comes, byte for byte',
-      ).conflicts('draft'),
+      ).conflicts(['draft', 'folder']),
     )
     .addOption(
       new Option(
