@@ -105,7 +105,8 @@ it('fails on new access, before anything is done, whether there is a credential 
   );
 });
 
-it('applies what was reviewed, or nothing', async () => {
+// Ten commands, each a process of its own.
+it('applies what was reviewed, or nothing', { timeout: 120_000 }, async () => {
   write('rules/keys.yaml', rules('sandbox-paid'));
   await policy('plan', 'rules', '--prune', '--out', 'plan.json');
   write('rules/keys.yaml', rules('sandbox-slow'));
