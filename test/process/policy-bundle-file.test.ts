@@ -56,7 +56,7 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
   it('serves from the start, and another one as soon as it is there', async () => {
     offer(archive('v1'));
     const gateway = await startGateway(environment);
-    expect(await revisionOf(gateway)).toEqual(['v1', undefined]);
+    await inForce(gateway, 'v1');
     const before = await chat(gateway, hello());
     offer(archive('v2'));
     await inForce(gateway, 'v2');
@@ -114,7 +114,7 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
     await gateway.container.close();
     offer(archive('v1').subarray(0, 1000));
     const again = await restarted(gateway);
-    expect(await revisionOf(again.gateway)).toEqual(['v1', 'archive']);
+    await inForce(again.gateway, 'v1', 'archive');
     await again.close();
     await closed(gateway);
   });
@@ -136,7 +136,7 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
     await inForce(gateway, 'v1');
     await gateway.container.close();
     const again = await restarted(gateway);
-    expect(await revisionOf(again.gateway)).toEqual(['v1', undefined]);
+    await inForce(again.gateway, 'v1');
     rollback();
     await inForce(again.gateway, 'v2');
     rollback();
