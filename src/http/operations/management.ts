@@ -94,7 +94,8 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       summary: `Change ${single}`,
       request: schemas.patch ?? '',
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
-      errors: WRITE,
+      // What says more says what it newly permits, and can be refused for that.
+      errors: schemas.changed === undefined ? WRITE : [...WRITE, 409],
     },
     delete: {
       ...common,
