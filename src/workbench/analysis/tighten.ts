@@ -123,7 +123,9 @@ const sumOf = (uses: readonly Use[]): number => uses.reduce((sum, { calls }) => 
 
 function firstDecisions(db: Database, organizationId: string, uses: readonly Use[]): string[] {
   const numbers = uses.map(({ first }) => first).sort((a, b) => a - b);
-  return [...decisionIds(db, organizationId, numbers.slice(0, MOST_DECISIONS)).values()];
+  const shown = numbers.slice(0, MOST_DECISIONS);
+  const ids = decisionIds(db, organizationId, shown);
+  return shown.flatMap((number) => ids.get(number) ?? []);
 }
 
 /** Whose rules calls meet: those of the key; where it is no longer there, those that a new key of its owner would meet. */
