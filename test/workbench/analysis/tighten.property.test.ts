@@ -21,7 +21,7 @@ const calls = fc.array(
   fc.record({
     keyId: fc.constantFrom('key_1', 'key_2', 'key_3'),
     model: fc.constantFrom('gpt-5', 'gpt', 'gpt-5-mini', 'azure/gpt-5', 'opus', '42', 'watch'),
-    address: fc.constantFrom(null, '10.1.2.3', '10.1.2.2', '192.0.2.128', '2001:db8::1'),
+    address: fc.constantFrom(null, '10.1.2.2', '10.1.2.3', '10.1.2.4', '2001:db8::1', '2001:db8::2'),
     /** Of the permitted candidates; the last one served. */
     places: fc.array(fc.nat(3), { maxLength: 2 }),
   }),
@@ -87,7 +87,16 @@ it(
             if (stored === undefined || !meets(now, key.id, subjectId)) continue;
             const [was, is] = [keySubjects(now, stored), keySubjects(after, key)];
             for (const mapping of mappingsIn(now)) {
-              for (const address of [null, '10.1.2.3', '10.1.2.2', '10.1.2.1', '192.0.2.128', '2001:db8::1']) {
+              for (const address of [
+                null,
+                '10.1.2.1',
+                '10.1.2.2',
+                '10.1.2.3',
+                '10.1.2.4',
+                '10.1.2.5',
+                '2001:db8::1',
+                '2001:db8::2',
+              ]) {
                 if (!permits(is, mapping, address)) continue;
                 expect(permits(was, mapping, address)).toBe(true);
                 expect(mapping.custom).toBe(false);

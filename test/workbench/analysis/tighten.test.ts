@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { inputDocument } from '../../../src/policy/input-document.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
+import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
 import { tighten } from '../../../src/workbench/analysis/tighten.ts';
 import { findTightenSubject } from '../../../src/workbench/analysis/tighten-subject.ts';
 import { keySubjects, type World } from '../../../src/workbench/world/world.ts';
@@ -39,6 +40,13 @@ it('counts what was tried for what served', () => {
       { key: 'key_1', ruleType: 'allow_providers', ruleValue: { providers: ['azure', 'openai'] } },
     ],
   });
+});
+
+it('counts no call that was refused after its decision, though it names who would have served', () => {
+  const world = smallWorld();
+  log(world, { targets: ['openai/gpt-5'] });
+  db.connection.prepare('UPDATE ledger SET state = ?').run(CALL_STATES.released);
+  expect(tightened(world)).toMatchObject({ calls: 0, since: null, draft: [] });
 });
 
 it('names a model with its providers where its name alone would permit more than the rules of now', () => {
