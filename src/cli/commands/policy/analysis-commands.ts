@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { wordList } from '../../output/word-list.ts';
+import type { ReplayOptions } from '../../run/replay/run-replay.ts';
+import type { TightenOptions } from '../../run/replay/run-tighten.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../../run/run-analysis.ts';
-import type { ReplayOptions } from '../../run/run-replay.ts';
-import type { TightenOptions } from '../../run/run-tighten.ts';
 import type { Environment } from '../../run/workspace.ts';
 import { timeOptions } from '../../terminal/time-options.ts';
 import { UsageError } from '../../terminal/usage-error.ts';
@@ -145,7 +145,7 @@ function tightenCommand(policy: Command, env: Environment): void {
     .addHelpText('after', TIGHTEN_HELP)
     .action(async (reference: string, options: TightenOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runTighten } = await import('../../run/run-tighten.ts');
+      const { runTighten } = await import('../../run/replay/run-tighten.ts');
       await runTighten(env, reference, options);
     });
 }
@@ -201,7 +201,7 @@ function replayCommand(program: Command, env: Environment): void {
     .addHelpText('after', REPLAY_HELP)
     .action(async (options: ReplayOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runReplay } = await import('../../run/run-replay.ts');
+      const { runReplay } = await import('../../run/replay/run-replay.ts');
       await runReplay(env, options);
     });
 }

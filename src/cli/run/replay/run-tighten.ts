@@ -1,15 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { counted } from '../../lib/counted.ts';
-import { createPdp } from '../../policy/pdp.ts';
-import { draftText } from '../../workbench/analysis/draft-text.ts';
-import { type Share, type Tightened, tighten } from '../../workbench/analysis/tighten.ts';
-import { findTightenSubject, type TightenSubject } from '../../workbench/analysis/tighten-subject.ts';
-import { JUDGE_ENGINE } from '../../workbench/world/judges.ts';
-import { readWorld } from '../../workbench/world/world.ts';
-import { print, warn, write } from '../terminal/output.ts';
-import { policyOf } from './policy-world.ts';
-import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+import { counted } from '../../../lib/counted.ts';
+import { createPdp } from '../../../policy/pdp.ts';
+import { draftText } from '../../../workbench/analysis/draft-text.ts';
+import { type Share, type Tightened, tighten } from '../../../workbench/analysis/tighten.ts';
+import { findTightenSubject, type TightenSubject } from '../../../workbench/analysis/tighten-subject.ts';
+import { JUDGE_ENGINE } from '../../../workbench/world/judges.ts';
+import { readWorld } from '../../../workbench/world/world.ts';
+import { print, warn, write } from '../../terminal/output.ts';
+import { policyOf } from '../policy-world.ts';
+import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
 
 export interface TightenOptions {
   readonly days: number;
