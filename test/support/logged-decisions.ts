@@ -14,6 +14,8 @@ export interface LoggedCall {
   readonly address?: string | null;
   /** Epoch ms or RFC 3339. */
   readonly time: number | string;
+  /** The mappings that were tried, `provider/model`, the one that served last; default: none. */
+  readonly targets?: readonly string[];
 }
 
 const pdp = createPdp();
@@ -25,7 +27,7 @@ const pdp = createPdp();
 export function logDecision(
   db: Database,
   world: World,
-  { keyId, model, address = null, time }: LoggedCall,
+  { keyId, model, address = null, time, targets = [] }: LoggedCall,
   changes: Partial<DecisionRecord> = {},
 ): string {
   const key = world.keys.get(keyId);
@@ -33,15 +35,24 @@ export function logDecision(
   const decision = { ...decideCall(pdp, world, key, model, address), ...changes };
   const { organizationId, memberId, projectId } = key;
   const isDenied = decision.outcome === 'deny';
+  const attempts = targets.map((target, place) => ({ ...namesOf(target), succeeded: place === targets.length - 1 }));
+  const served = namesOf(targets.at(-1));
   const { id } = insertCall(
     db,
     time,
     {
       ...{ organizationId, projectId: projectId ?? '', keyId, memberId },
       ...{ requestedModel: model, clientAddress: address },
+      ...(targets.length === 0 ? {} : { providerId: served.provider, modelId: served.model }),
+      ...(targets.length === 0 ? {} : { attemptsJson: JSON.stringify(attempts) }),
       ...(isDenied ? { state: 'denied', statusCode: 403 } : {}),
     },
     decision,
   );
   return idLike(id, 'dec');
+}
+
+function namesOf(target = ''): { readonly provider: string; readonly model: string } {
+  const [provider = '', ...model] = target.split('/');
+  return { provider, model: model.join('/') };
 }

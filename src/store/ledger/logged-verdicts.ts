@@ -1,17 +1,21 @@
 import { hash } from 'node:crypto';
 import { idOfBytes } from '../../domain/id.ts';
+import type { RoutingAttempt } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { CallVerdictsTable, Row } from '../db/tables.ts';
 import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
 import { numbersFrom } from './call-number.ts';
 import { documentText } from './decisions.ts';
+import { CALL_STATES } from './ledger-statements.ts';
 
 /** A decided call by the rows that it refers to: who asked for what, and how it was decided. */
 export interface DecidedReference {
   readonly number: number;
   readonly origin: number;
   readonly verdict: number;
+  /** Who served it, or was tried for it; null: nobody was called. */
+  readonly target: number | null;
 }
 
 /** A data document, joined. */
@@ -36,13 +40,16 @@ export function* pagesOfDecided(
   filter: CallFilter & { readonly from: number; readonly to: number },
 ): Generator<readonly DecidedReference[]> {
   const decided = wantedCalls({ ...filter, isDecided: true })
-    .select(['ledger.number', 'ledger.origin', 'ledger.verdict'])
+    .select(['ledger.number', 'ledger.origin', 'ledger.verdict', 'ledger.target', 'ledger.state'])
     .where('ledger.number', '<', numbersFrom(filter.to))
     .orderBy('ledger.number')
     .limit(PAGE);
   for (let after = numbersFrom(filter.from) - 1; ; ) {
     const rows = db.all(decided.where('ledger.number', '>', after));
-    yield rows.flatMap(({ verdict, ...row }) => (verdict === null ? [] : [{ ...row, verdict }]));
+    yield rows.flatMap(({ number, origin, verdict, target, state }) =>
+      // A call that was refused after its decision, for a limit, names who would have served.
+      verdict === null ? [] : [{ number, origin, verdict, target: state === CALL_STATES.released ? null : target }],
+    );
     const last = rows.at(-1);
     if (last === undefined || rows.length < PAGE) return;
     after = last.number;
@@ -60,6 +67,23 @@ export const listOrigins = (db: Database, organizationId: string, ids: readonly 
         .where('id', 'in', chunk),
     ),
   );
+
+/** The mappings (`provider/model`) that served calls or were tried for them, by the ids of the rows. */
+export function listTargets(db: Database, ids: readonly number[]): ReadonlyMap<number, readonly string[]> {
+  const rows = chunksOf(ids, PAGE).flatMap((chunk) =>
+    db.all(
+      build.selectFrom('call_targets').select(['id', 'providerId', 'modelId', 'attemptsJson']).where('id', 'in', chunk),
+    ),
+  );
+  return new Map(
+    rows.map(({ id, providerId, modelId, attemptsJson }) => {
+      const attempts: Pick<RoutingAttempt, 'provider' | 'model'>[] = JSON.parse(attemptsJson ?? '[]');
+      const tried = attempts.map(({ provider, model }) => `${provider}/${model}`);
+      const served = providerId === null || modelId === null ? [] : [`${providerId}/${modelId}`];
+      return [id, [...new Set([...served, ...tried])]];
+    }),
+  );
+}
 
 /**
  * Verdicts that calls of the organization refer to; those that saw the same data come one after the other. One that retention has

@@ -1,4 +1,4 @@
-import { type AddressRange, formatAddress } from '../../domain/client-ip.ts';
+import { type AddressRange, formatAddress, parseAddress } from '../../domain/client-ip.ts';
 
 /** Addresses from `first` to `last`, both included. */
 export interface Interval {
@@ -41,6 +41,14 @@ const UNKNOWN: AddressSet = { ...NO_ADDRESS, unknown: true };
 export function addressClasses(ranges: readonly AddressRange[]): AddressClass[] {
   return [...classesOf(4, ranges), ...classesOf(6, ranges), { representative: null, addresses: UNKNOWN }];
 }
+
+/** The known addresses among canonical texts. */
+export const addressesOf = (texts: readonly string[]): AddressSet => {
+  const known = texts.flatMap((text) => parseAddress(text) ?? []);
+  const of = (family: Family): Interval[] =>
+    joined(known.flatMap((each) => (each.family === family ? [{ first: each.value, last: each.value }] : [])));
+  return { v4: of(4), v6: of(6), unknown: false };
+};
 
 function classesOf(family: Family, ranges: readonly AddressRange[]): AddressClass[] {
   const starts = new Set<bigint>();
@@ -142,6 +150,26 @@ function acrossMappedBlock(intervals: readonly Interval[]): readonly Interval[] 
     intervals.some(({ last }) => last === MAPPED.first - 1n) &&
     intervals.some(({ first }) => first === MAPPED.last + 1n);
   return touches ? [...intervals, MAPPED] : intervals;
+}
+
+/** The fewest CIDR ranges that hold exactly these addresses; the unknown one is in none. */
+export const formatRanges = ({ v4, v6 }: AddressSet): string[] => [
+  ...v4.flatMap((interval) => rangesOf(4, interval)),
+  ...v6.flatMap((interval) => rangesOf(6, interval)),
+];
+
+function rangesOf(family: Family, { first, last }: Interval): string[] {
+  const ranges: string[] = [];
+  for (let next = first; next <= last; ) {
+    let [size, prefix] = [1n, family === 4 ? 32 : 128];
+    while (next % (size * 2n) === 0n && next + size * 2n - 1n <= last) {
+      size *= 2n;
+      prefix -= 1;
+    }
+    ranges.push(`${formatAddress({ family, value: next })}/${prefix}`);
+    next += size;
+  }
+  return ranges;
 }
 
 function formatInterval(family: Family, { first, last }: Interval): string {

@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { parseRange } from '../../../src/domain/client-ip.ts';
 import {
   addressClasses,
+  addressesOf,
   EVERY_ADDRESS,
   formatAddresses,
+  formatRanges,
   intersect,
   isEmpty,
   NO_ADDRESS,
@@ -43,6 +45,19 @@ describe('address classes', () => {
     const representatives = classesOf('::/80', '::/0', '::ffff:0:0/95', '::/64').map(([first]) => first);
     expect(representatives.filter((first) => first?.startsWith('::ffff:'))).toEqual([]);
   });
+});
+
+it('addresses are written as the fewest ranges that hold no other', () => {
+  const rangesOf = (...texts: string[]) => formatRanges(addressesOf(texts));
+  expect(rangesOf('10.0.0.6', '10.0.0.3', '10.0.0.5', '10.0.0.4', '10.0.0.5')).toEqual([
+    '10.0.0.3/32',
+    '10.0.0.4/31',
+    '10.0.0.6/32',
+  ]);
+  expect(rangesOf('255.255.255.255', '255.255.255.254', '0.0.0.0')).toEqual(['0.0.0.0/32', '255.255.255.254/31']);
+  expect(rangesOf('2001:db8::1', '2001:db8::', '2001:db8::2')).toEqual(['2001:db8::/127', '2001:db8::2/128']);
+  expect(formatRanges(EVERY_ADDRESS).filter((range) => range.includes('.'))).toEqual(['0.0.0.0/0']);
+  expect(rangesOf()).toEqual([]);
 });
 
 describe('address sets', () => {

@@ -1,7 +1,8 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { wordList } from '../../output/word-list.ts';
+import type { ReplayOptions } from '../../run/replay/run-replay.ts';
+import type { TightenOptions } from '../../run/replay/run-tighten.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../../run/run-analysis.ts';
-import type { ReplayOptions } from '../../run/run-replay.ts';
 import type { Environment } from '../../run/workspace.ts';
 import { timeOptions } from '../../terminal/time-options.ts';
 import { UsageError } from '../../terminal/usage-error.ts';
@@ -18,6 +19,7 @@ export function analysisCommands(program: Command, policy: Command, env: Environ
   diffCommand(policy, env);
   lintCommand(policy, env);
   explainCommand(policy, env);
+  tightenCommand(policy, env);
   replayCommand(program, env);
 }
 
@@ -118,6 +120,36 @@ function explainCommand(policy: Command, env: Environment): void {
     });
 }
 
+const TIGHTEN_HELP = `
+The use is the logged calls that were permitted then, are permitted by the rules of now, and reached a provider. Of a group it is
+the calls of everyone who is in it now. The draft goes to standard output, what is to be said of it to standard error.
+
+Examples:
+  $ portcullis policy tighten CI --days 30 -o draft.yaml && portcullis policy diff --draft draft.yaml
+  $ portcullis policy tighten contractors --addresses`;
+
+function parseDays(text: string): number {
+  if (!/^[1-9][0-9]{0,4}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of days, from 1.');
+  return Number(text);
+}
+
+function tightenCommand(policy: Command, env: Environment): void {
+  policy
+    .command('tighten')
+    .argument('<key|member|group>', 'an id, the description of a key, an e-mail or the name of a group')
+    .description('Propose the tightest rules for the use that the log shows, as a draft, verified by replay.')
+    .addOption(new Option('--days <n>', 'the use of the last days').argParser(parseDays).default(30))
+    .option('--addresses', 'bind the client addresses too, where every call has a known one')
+    .option('-o, --output <file>', 'write the draft to a file; one that is there is replaced')
+    .option('--org <organization>', 'the organization, where there are several')
+    .addHelpText('after', TIGHTEN_HELP)
+    .action(async (reference: string, options: TightenOptions) => {
+      // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
+      const { runTighten } = await import('../../run/replay/run-tighten.ts');
+      await runTighten(env, reference, options);
+    });
+}
+
 const REPLAY_DIMENSIONS = ['key', 'member', 'rule', 'model'] as const satisfies ReplayOptions['groupBy'];
 
 const REPLAY_HELP = `
@@ -169,7 +201,7 @@ function replayCommand(program: Command, env: Environment): void {
     .addHelpText('after', REPLAY_HELP)
     .action(async (options: ReplayOptions) => {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runReplay } = await import('../../run/run-replay.ts');
+      const { runReplay } = await import('../../run/replay/run-replay.ts');
       await runReplay(env, options);
     });
 }

@@ -1,20 +1,20 @@
 import path from 'node:path';
-import { readRangeFilter } from '../../admin/log/log-query.ts';
-import type { ReplayDimension, ReplayReport } from '../../generated/types.ts';
-import { counted } from '../../lib/counted.ts';
-import { createPdp } from '../../policy/pdp.ts';
-import { bundleInFile } from '../../workbench/bundles/bundle-in-force.ts';
-import { REPLAY_DIMENSIONS, type ReplayBy, replay, replayBy } from '../../workbench/replay/replay.ts';
-import { JUDGE_ENGINE } from '../../workbench/world/judges.ts';
-import { readWorld } from '../../workbench/world/world.ts';
-import { showReplay } from '../output/replay-output.ts';
-import { type CommonOptions, named } from '../terminal/common-options.ts';
-import { progressBar } from '../terminal/progress.ts';
-import { beginOf, type TimeOptions } from '../terminal/time-options.ts';
-import { type DraftedWorld, policyOf, withDraftFile } from './policy-world.ts';
-import { keyId } from './references.ts';
-import { withPolicyFolder } from './run-policy-plan.ts';
-import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
+import { readRangeFilter } from '../../../admin/log/log-query.ts';
+import type { ReplayDimension, ReplayReport } from '../../../generated/types.ts';
+import { counted } from '../../../lib/counted.ts';
+import { createPdp } from '../../../policy/pdp.ts';
+import { bundleInFile } from '../../../workbench/bundles/bundle-in-force.ts';
+import { REPLAY_DIMENSIONS, type ReplayBy, replay, replayBy } from '../../../workbench/replay/replay.ts';
+import { JUDGE_ENGINE } from '../../../workbench/world/judges.ts';
+import { readWorld } from '../../../workbench/world/world.ts';
+import { showReplay } from '../../output/replay-output.ts';
+import { type CommonOptions, named } from '../../terminal/common-options.ts';
+import { progressBar } from '../../terminal/progress.ts';
+import { beginOf, type TimeOptions } from '../../terminal/time-options.ts';
+import { type DraftedWorld, policyOf, withDraftFile } from '../policy-world.ts';
+import { keyId } from '../references.ts';
+import { withPolicyFolder } from '../run-policy-plan.ts';
+import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
 
 type FailOn = 'new-denial' | 'new-access';
 
