@@ -4,14 +4,14 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
+import { RULE_TYPES, SCOPES } from '../../src/domain/iam-rule.ts';
 import { childEnv } from '../support/network-guard-env.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 const launcher = fileURLToPath(new URL('../../scripts/portcullis.js', import.meta.url));
 
 /** Every rule type in every scope. */
-const TOTAL = 3 * RULE_TYPES.length;
+const TOTAL = SCOPES.length * RULE_TYPES.length;
 /** A percentage that one of them reaches. */
 const ONE_TYPE = String(Math.floor(100 / TOTAL));
 
