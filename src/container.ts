@@ -25,6 +25,7 @@ import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
 import { lockDataDir } from './store/db/lock.ts';
+import { positionNow } from './store/ledger/call-follower.ts';
 import { createRecordingCheck } from './store/recording-check.ts';
 import { loadSecrets } from './store/secrets/secrets.ts';
 import { createStore } from './store/store.ts';
@@ -167,7 +168,8 @@ async function build(
   closers.add(() => usageReporter.close());
   const logReader = createLogReader({ databasePath: databasePath(config.dataDir), turns });
   closers.add(() => logReader.close());
-  const { decisionFile } = config;
+  const decisionFile =
+    config.decisionFile === undefined ? undefined : { ...config.decisionFile, begin: await store.read(positionNow) };
   closers.add(
     startFollowingCalls({ databasePath: databasePath(config.dataDir), decisionFile, store, turns, telemetry }),
   );

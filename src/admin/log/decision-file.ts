@@ -4,11 +4,13 @@ import { ConfigError } from '../../config/config-value.ts';
 import { makeFolders } from '../../folders.ts';
 import { MODE, RotatedFile, type RotatedFileOptions } from '../../lib/rotated-file.ts';
 import type { Database } from '../../store/db/database.ts';
-import { type FollowPosition, follow, positionNow, skipOldest } from '../../store/ledger/call-follower.ts';
+import { type FollowPosition, follow, skipOldest } from '../../store/ledger/call-follower.ts';
 import { type DecidedCall, readAllDecided } from '../../store/ledger/call-log.ts';
 import { decisionLine } from './decision-export.ts';
 
 export interface DecisionFileOptions extends RotatedFileOptions {
+  /** Where the ledger was when the server started: the first file begins there. */
+  readonly begin: FollowPosition;
   /** Calls that may wait to be written; of more, the oldest are left out. */
   readonly maxBehind?: number;
 }
@@ -43,15 +45,17 @@ export class DecisionFile {
   readonly #file: RotatedFile;
   readonly #positionPath: string;
   readonly #maxBehind: number;
+  readonly #begin: FollowPosition;
   #position: FollowPosition | undefined;
   /** Ids of decisions that stand in the file though the position says they do not. */
   readonly #written = new Set<string>();
 
-  constructor(db: Database, { maxBehind = MAX_BEHIND, ...options }: DecisionFileOptions) {
+  constructor(db: Database, { begin, maxBehind = MAX_BEHIND, ...options }: DecisionFileOptions) {
     this.#db = db;
     this.#file = new RotatedFile(options);
     this.#positionPath = `${options.path}.position`;
     this.#maxBehind = maxBehind;
+    this.#begin = begin;
   }
 
   /** Writes some of what is over. */
@@ -85,13 +89,12 @@ export class DecisionFile {
     return lines.length;
   }
 
-  /** Where it was, or where the ledger is now when there was no such file. */
+  /** Where it was, or where the ledger was at the start when there was no such file. */
   #readPosition(): FollowPosition {
     const kept = readKept(this.#positionPath);
     if (kept === undefined) {
-      const position = positionNow(this.#db);
-      this.#keepPosition(position);
-      return position;
+      this.#keepPosition(this.#begin);
+      return this.#begin;
     }
     for (const line of this.#file.readFrom(kept.size).split('\n')) {
       if (line !== '') this.#written.add(decisionIdIn(line));

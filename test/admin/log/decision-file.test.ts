@@ -6,6 +6,7 @@ import { exportDecisions } from '../../../src/admin/log/decision-export.ts';
 import { DecisionFile, type FileProgress } from '../../../src/admin/log/decision-file.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
+import { positionNow } from '../../../src/store/ledger/call-follower.ts';
 import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
 import { addTenant, newDecision, START, storeWithTenant, temporaryDirectory } from '../../store/fixture.ts';
 import { insertCall, type StoredCall } from '../../support/stored-calls.ts';
@@ -33,7 +34,7 @@ async function logged({ maxBytes = 1e9, maxBehind = 1e6 } = {}) {
     );
   const open = () => {
     const db = openDatabase(database, { readonly: true });
-    return new DecisionFile(db, { path: file, maxBytes, kept: 100, maxBehind });
+    return new DecisionFile(db, { path: file, maxBytes, kept: 100, maxBehind, begin: positionNow(db) });
   };
   /** What the database exports of all organizations. */
   const exported = (): Promise<string[]> =>

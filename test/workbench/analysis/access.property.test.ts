@@ -155,30 +155,32 @@ it.each(SHOWN)(
 );
 
 /** The world with the rules named, and who is in which group, put back to what they were before. */
-function reverted(before: World, after: World, ids: ReadonlySet<string>): World {
+function reverted(before: World, after: World, ids: ReadonlySet<string>, holderId: string): World {
+  const mixed = (is: readonly WorldRule[] = [], was: readonly WorldRule[] = []): readonly WorldRule[] => [
+    ...is.filter((rule) => !ids.has(rule.id)),
+    ...was.filter((rule) => ids.has(rule.id)),
+  ];
   const restore = <T extends { readonly rules: readonly WorldRule[] }>(
     all: ReadonlyMap<string, T>,
     old: ReadonlyMap<string, T>,
-  ) =>
-    new Map(
-      [...all].map(([id, subject]) => [
-        id,
-        {
-          ...subject,
-          rules: [
-            ...subject.rules.filter((rule) => !ids.has(rule.id)),
-            ...(old.get(id)?.rules ?? []).filter((rule) => ids.has(rule.id)),
-          ],
-        },
-      ]),
-    );
+  ) => new Map([...all].map(([id, subject]) => [id, { ...subject, rules: mixed(subject.rules, old.get(id)?.rules) }]));
+  /** The rules of a group that bind the holder. */
+  const binding = ({ groups, keys }: World, groupId: string): readonly WorldRule[] => {
+    const group = groups.get(groupId);
+    const isIn = [holderId, keys.get(holderId)?.memberId ?? ''].some((id) => group?.holderIds.has(id));
+    return isIn ? (group?.rules ?? []) : [];
+  };
   return {
     ...after,
     organizations: restore(after.organizations, before.organizations),
     groups: new Map(
-      [...restore(after.groups, before.groups)].map(([id, group]) => [
+      [...after.groups].map(([id, group]) => [
         id,
-        { ...group, holderIds: before.groups.get(id)?.holderIds ?? group.holderIds },
+        {
+          ...group,
+          holderIds: new Set([...group.holderIds, ...(before.groups.get(id)?.holderIds ?? [])]),
+          rules: mixed(binding(after, id), binding(before, id)),
+        },
       ]),
     ),
     members: restore(after.members, before.members),
@@ -196,7 +198,7 @@ it(
         const { flips } = await accessDiff(judgesOf(mappings), before, after, SHOW_ALL);
         for (const { change, holders, mappings: ids, addresses: texts, rules } of flips) {
           expect(rules.length).toBeGreaterThan(0);
-          const without = reverted(before, after, new Set(rules.map(({ id }) => id)));
+          const without = reverted(before, after, new Set(rules.map(({ id }) => id)), holders[0]?.id ?? '');
           const [address] = addresses.filter((each) => lies(each, texts));
           const mapping = mappings.find(({ id }) => id === ids[0]);
           const holder = holdersOf(without).find(({ id }) => id === holders[0]?.id);
