@@ -1,13 +1,13 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parentPort, workerData } from 'node:worker_threads';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { compilePolicy } from './build-bundle.ts';
 import { findOpa, MISSING_OPA, type Opa } from './find-opa.ts';
 import { type Catch, createCustomJudge, createJudge } from './judge-policy.ts';
 import type { Mutant } from './mutants.ts';
+import { writePolicyWithCustom } from './policy-with-custom.ts';
 
 export interface MutationTask {
   readonly mutants: readonly Mutant[];
@@ -18,8 +18,6 @@ export interface MutationTask {
 
 /** The outcome of one mutant: `stillborn` does not compile, `survived` was caught by nothing. */
 export type MutationResult = { readonly mutant: Mutant; readonly fate: 'stillborn' | 'survived' | Catch };
-
-const DENIALS = fileURLToPath(new URL('../../test/fixtures/policy/denials', import.meta.url));
 
 /**
  * Compiles and judges every mutant of its task, and posts a `MutationResult` for each. One that is caught by nothing is compiled
@@ -32,9 +30,8 @@ function main({ mutants, seed, runs }: MutationTask): void {
   const judgeCustom = createCustomJudge(seed);
   const folder = mkdtempSync(path.join(tmpdir(), 'mutants-'));
   const [plain, extended] = [path.join(folder, 'plain'), path.join(folder, 'extended')];
-  for (const copy of [plain, extended]) cpSync(POLICY_DIRECTORY, copy, { recursive: true });
-  cpSync(DENIALS, extended, { recursive: true });
-  writeFileSync(path.join(extended, '.manifest'), JSON.stringify({ roots: ['gateway', 'custom'], rego_version: 1 }));
+  cpSync(POLICY_DIRECTORY, plain, { recursive: true });
+  writePolicyWithCustom(extended);
   const judgeExtended = (mutant: Mutant): Catch | null => {
     const wasm = compiledMutant(opa, extended, mutant);
     return wasm === null ? { by: 'custom policy', at: 'compiling' } : judgeCustom(wasm);
