@@ -1,7 +1,8 @@
 /**
  * Breaks the Rego one line at a time, compiles each mutant with `opa`, and sees whether the policy's tests catch it:
  * `npm run policy:mutate`. Survivors must be those explained in policy/MUTANTS.md, and no others.
- * `--runs N`: random cases for each mutant; `--seed N`: other ones; `--verbose`: the outcome of each mutant.
+ * `--runs N`: random cases for each mutant; `--seed N`: other ones; `--verbose`: the outcome of each mutant; `--only TEXT`: the
+ * mutants whose `file:line` has this in it, while working on them: the others' explanations then count as stale.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -78,10 +79,12 @@ async function main(): Promise<void> {
       runs: { type: 'string', default: '3000' },
       seed: { type: 'string', default: '42' },
       verbose: { type: 'boolean', default: false },
+      only: { type: 'string', default: '' },
     },
   });
   if (findOpa() === null) throw new Error(MISSING_OPA);
-  const results = await judgeAll(everyMutant(), Number(values.seed), Number(values.runs));
+  const mutants = everyMutant().filter(({ file, line }) => `${file}:${line}`.includes(values.only));
+  const results = await judgeAll(mutants, Number(values.seed), Number(values.runs));
   if (!report(results, values.verbose)) process.exitCode = 1;
 }
 

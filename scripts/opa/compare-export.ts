@@ -1,6 +1,7 @@
 /**
  * Proves that stock OPA decides as the compiled policy does: exports all fixtures by `portcullis policy export`, and as many
- * random rule sets, lets the real `opa` decide each exported input by the exported bundle, and compares.
+ * random rule sets, lets the real `opa` decide each exported input by the exported bundle, and compares. The same for random
+ * rule sets next to a package `custom`, test/fixtures/policy/denials.
  * `node scripts/run.js scripts/opa/compare-export.ts [--runs 2000] [--seed 1]`
  */
 import { execFileSync } from 'node:child_process';
@@ -10,19 +11,22 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
-import type { PolicyDecision } from '../../src/generated/types.ts';
+import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
 import { validatePolicyDecision } from '../../src/generated/validators.js';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
-import { compileSubjectRules } from '../../src/policy/data-document.ts';
-import { createPdp } from '../../src/policy/pdp.ts';
+import { compileSubjectRules, type DataDocument } from '../../src/policy/data-document.ts';
+import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
+import { PolicyFailure } from '../../src/policy/policy-failure.ts';
 import { writeExport } from '../../src/workbench/export/export-archive.ts';
 import { exportFiles } from '../../src/workbench/export/export-bundle.ts';
 import type { ExportedCases } from '../../src/workbench/export/export-cases.ts';
 import { policyCase } from '../../test/policy/arbitraries.ts';
 import { dataOf, inputOf } from '../../test/policy/production.ts';
+import { compilePolicy } from './build-bundle.ts';
 import { canonicalText } from './canonical-decision.ts';
 import { findOpa, MISSING_OPA, type Opa } from './find-opa.ts';
 import { CASES } from './load-fixtures.ts';
+import { writePolicyWithCustom } from './policy-with-custom.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../portcullis.js', import.meta.url));
 /** One answer for each case: within a comprehension `opa eval` 1.22 does not see the replaced input. */
@@ -86,22 +90,33 @@ function requireEqual(id: string, recorded: Recorded | undefined, decision: unkn
 }
 
 /** Random calls and rules; subjects carry the number of their case, so that all fit into one data document. */
-function randomCases(seed: number, runs: number): ExportedCases {
-  const pdp = createPdp();
+function randomCases(pdp: Pdp, seed: number, runs: number): ExportedCases {
   const exported = fc.sample(policyCase, { seed, numRuns: runs }).map((request, index) => {
     const subjects = request.subjects.map((subject) => ({ ...subject, id: `${index} ${subject.id}` }));
     const input = inputOf({ ...request, subjects });
     return {
       subjects: subjects.map(({ id, rules }) => ({ id, rules: compileSubjectRules(rules) })),
-      cases: [{ name: `random case ${index} of seed ${seed}`, input, decision: pdp.decide(input, dataOf(subjects)) }],
+      cases: [
+        { name: `random case ${index} of seed ${seed}`, input, decision: decisionOf(pdp, input, dataOf(subjects)) },
+      ],
     };
   });
   return { subjects: exported.flatMap(({ subjects }) => subjects), cases: exported.flatMap(({ cases }) => cases) };
 }
 
+/** As OPA sees it: a call that the policy cannot judge has an empty decision, of which the gateway makes a failure. */
+function decisionOf(pdp: Pdp, input: PolicyInput, data: DataDocument): PolicyDecision {
+  try {
+    return pdp.decide(input, data);
+  } catch (failure) {
+    if (failure instanceof PolicyFailure) return { permitted: [], violations: [] };
+    throw failure;
+  }
+}
+
 function main(opa: Opa, seed: number, runs: number, work: string): void {
-  const [folder, archive, random] = ['fixtures', 'fixtures.tar.gz', 'random'].map((name) => path.join(work, name));
-  if (folder === undefined || archive === undefined || random === undefined) return;
+  const inWork = (name: string): string => path.join(work, name);
+  const [folder, archive] = [inWork('fixtures'), inWork('fixtures.tar.gz')];
   for (const output of [folder, archive]) {
     execFileSync(process.execPath, [LAUNCHER, 'policy', 'export', CASES, '-o', output], { env: { DATA_DIR: work } });
   }
@@ -110,9 +125,19 @@ function main(opa: Opa, seed: number, runs: number, work: string): void {
   console.log(
     `opa ${opa.version} decides ${fixtures} requests of the fixtures as the compiled policy, from a folder and an archive`,
   );
-  const bundleDigest = createPdp().bundleDigest;
-  writeExport(random, exportFiles({ policyDirectory: POLICY_DIRECTORY, bundleDigest, ...randomCases(seed, runs) }));
-  console.log(`and ${compare(opa, random, random)} random calls under random rules (seed ${seed})`);
+  const compareRandom = (name: string, policyDirectory: string, pdp: Pdp): number => {
+    const { bundleDigest } = pdp;
+    const exported = inWork(name);
+    writeExport(exported, exportFiles({ policyDirectory, bundleDigest, ...randomCases(pdp, seed, runs) }));
+    return compare(opa, exported, exported);
+  };
+  const random = compareRandom('random', POLICY_DIRECTORY, createPdp());
+  console.log(`and ${random} random calls under random rules (seed ${seed})`);
+  const extended = inWork('policy');
+  writePolicyWithCustom(extended);
+  const wasm = compilePolicy(opa, extended);
+  const custom = compareRandom('custom', extended, createPdp({ wasm, digest: 'with custom policy' }));
+  console.log(`and as many, ${custom}, next to a package custom`);
 }
 
 const { values } = parseArgs({

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { PolicyInput } from '../../src/generated/types.ts';
+import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
 import type { DataDocument } from '../../src/policy/data-document.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
 import { PolicyFailure } from '../../src/policy/policy-failure.ts';
@@ -7,7 +7,8 @@ import { createWasmEngine } from '../../src/policy/wasm-engine.ts';
 import type { LoadedFixture } from '../../src/workbench/fixtures/fixture-file.ts';
 import { runFixtures } from '../../src/workbench/fixtures/run-fixtures.ts';
 import { policyCase } from '../../test/policy/arbitraries.ts';
-import { oracleDecision } from '../../test/policy/oracle.ts';
+import { oracleWithCustom } from '../../test/policy/custom-denials.ts';
+import { type OracleRequest, oracleDecision } from '../../test/policy/oracle.ts';
 import { dataOf, inputOf } from '../../test/policy/production.ts';
 import { canonicalText } from './canonical-decision.ts';
 import { wrongAnswer } from './hostile-calls.ts';
@@ -15,7 +16,7 @@ import { loadFixtures } from './load-fixtures.ts';
 
 /** What caught a policy, and by which case. */
 export interface Catch {
-  readonly by: 'start' | 'fixtures' | 'oracle' | 'hostile calls';
+  readonly by: 'start' | 'fixtures' | 'oracle' | 'hostile calls' | 'custom policy';
   readonly at: string;
 }
 
@@ -45,6 +46,22 @@ export function createJudge(seed: number, runs: number): Judge {
   };
 }
 
+/** Few are enough: each form of a denial is in many of them. */
+const CUSTOM_RUNS = 500;
+
+/** Judges a policy that is compiled together with test/fixtures/policy/denials, by the oracle on random cases. */
+export function createCustomJudge(seed: number): Judge {
+  const cases = fc
+    .sample(policyCase, { seed, numRuns: CUSTOM_RUNS })
+    .map((request) => caseOf(request, oracleWithCustom(request)));
+  return (wasm) => {
+    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant' }));
+    if (pdp === null) return { by: 'custom policy', at: 'loading' };
+    const disagreement = cases.findIndex((each) => answersOf(pdp, each) !== each.answers);
+    return disagreement < 0 ? null : { by: 'custom policy', at: `case ${disagreement}` };
+  };
+}
+
 /** Values of a kind that no policy of ours gives can be more than what words them can take: that is noticed too. */
 function passes(pdp: Pdp, fixture: LoadedFixture): boolean {
   try {
@@ -64,12 +81,15 @@ function randomCases(seed: number, runs: number): Case[] {
     .map((request) => ({ request, decision: oracleDecision(request) }));
   return judged
     .filter(({ decision }, index) => index < runs || (decision.shadow?.would_allow.length ?? 0) > 0)
-    .map(({ request, decision }) => ({
-      input: inputOf(request),
-      data: dataOf(request.subjects),
-      answers: canonicalText({ decision, permitted: decision.permitted }),
-    }));
+    .map(({ request, decision }) => caseOf(request, decision));
 }
+
+/** @param decision null: the policy must fail to evaluate */
+const caseOf = (request: OracleRequest, decision: PolicyDecision | null): Case => ({
+  input: inputOf(request),
+  data: dataOf(request.subjects),
+  answers: canonicalText({ decision, permitted: decision?.permitted ?? null }),
+});
 
 const answersOf = (pdp: Pdp, { input, data }: Case): string =>
   canonicalText({

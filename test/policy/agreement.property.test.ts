@@ -1,15 +1,23 @@
-import { deepStrictEqual } from 'node:assert/strict';
+import { deepStrictEqual, throws } from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { PolicyDecision } from '../../src/generated/types.ts';
 import { validatePolicyInput } from '../../src/generated/validators.js';
+import { archivedBundle } from '../../src/policy/archive/archived-bundle.ts';
+import { readArchive } from '../../src/policy/archive/read-archive.ts';
+import { denialReason } from '../../src/policy/denial-reason.ts';
+import { createPdp } from '../../src/policy/pdp.ts';
+import { PolicyFailure } from '../../src/policy/policy-failure.ts';
 import { policyCase } from './arbitraries.ts';
+import { oracleWithCustom } from './custom-denials.ts';
 import { type OracleRequest, oracleDecision } from './oracle.ts';
 import { decide, inputOf } from './production.ts';
 import { propertyRuns, propertyTimeout } from './property-runs.ts';
 
 const RUNS = 20_000;
+const CUSTOM_RUNS = 2_000;
 
 describe('the compiled policy and the oracle', () => {
   it(
@@ -42,6 +50,54 @@ describe('the compiled policy and the oracle', () => {
     propertyTimeout(1_000),
   );
 });
+
+describe('a bundle with custom policy and the oracle', () => {
+  const archive = readFileSync(new URL('../fixtures/policy/denials.tar.gz', import.meta.url));
+  const pdp = createPdp(archivedBundle(readArchive(archive)));
+
+  it(
+    'decide alike, and put down to custom policy only what the rules permit',
+    () => {
+      const seen = new Map<string, number>();
+      const parameters = propertyRuns<[OracleRequest]>(CUSTOM_RUNS);
+      fc.assert(
+        fc.property(policyCase, (request) => {
+          const decision = oracleWithCustom(request);
+          for (const outcome of customOutcomesOf(request, decision)) seen.set(outcome, (seen.get(outcome) ?? 0) + 1);
+          if (decision === null) return throws(() => decide(request, pdp), PolicyFailure);
+          deepStrictEqual(decide(request, pdp), decision);
+          if (decision.permitted.length > 0) return;
+          const byRules = oracleDecision(request).permitted.length === 0;
+          deepStrictEqual(denialReason(inputOf(request), decision).scope === 'custom', !byRules);
+        }),
+        parameters,
+      );
+      const floor = Math.floor((parameters.numRuns ?? CUSTOM_RUNS) / 200);
+      expect(CUSTOM_OUTCOMES.filter((outcome) => (seen.get(outcome) ?? 0) < floor)).toEqual([]);
+    },
+    propertyTimeout(CUSTOM_RUNS),
+  );
+});
+
+/** Each in at least one of 200. */
+const CUSTOM_OUTCOMES = [
+  ...['fails', 'denied by custom policy', 'denied by rules', 'denied by both', 'narrowed by custom policy', 'shadow'],
+  ...['images', 'azure', 'without id'],
+];
+
+function customOutcomesOf(request: OracleRequest, decision: PolicyDecision | null): Set<string> {
+  if (decision === null) return new Set(['fails']);
+  const custom = decision.violations.filter(({ scope }) => scope === 'custom');
+  const outcomes = new Set(custom.flatMap(({ ruleIds }) => ruleIds));
+  const byRules = oracleDecision(request).permitted;
+  if (custom.length > 0 && decision.shadow !== undefined) outcomes.add('shadow');
+  if (decision.permitted.length > 0 && decision.permitted.length < byRules.length) {
+    outcomes.add('narrowed by custom policy');
+  }
+  if (decision.permitted.length > 0) return outcomes;
+  const deniedAlready = custom.length > 0 ? 'denied by both' : 'denied by rules';
+  return outcomes.add(byRules.length > 0 ? 'denied by custom policy' : deniedAlready);
+}
 
 /** What the cases must bring about, each in at least one of 1,000: agreement about nothing would prove nothing. */
 const OUTCOMES = [

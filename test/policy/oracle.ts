@@ -67,15 +67,18 @@ const KINDS: Readonly<Record<RuleKind, Judged>> = {
   tags: { skippedForModeration: false, offered: ({ tags = [] }) => (tags.length === 0 ? ['tags=unknown'] : tags) },
 };
 
-/** What schemas/policy/decision.json describes; every list sorted, violations by their JSON text. */
-export function oracleDecision(request: OracleRequest): PolicyDecision {
-  const enforced = evaluate(request, false);
+/**
+ * What schemas/policy/decision.json describes; every list sorted, violations by their JSON text.
+ * @param custom violations by the package `custom` of a bundle
+ */
+export function oracleDecision(request: OracleRequest, custom: readonly PolicyViolation[] = []): PolicyDecision {
+  const enforced = evaluate(request, custom, false);
   const reportRules = request.subjects.flatMap(({ rules }) => rules.filter((rule) => rule.mode === 'report'));
   // "Present exactly when a subject of the call has a rule in mode `report`."
   if (reportRules.length === 0) return enforced;
 
   // "One shadow decision, with all report rules enforced as well."
-  const shadow = evaluate(request, true);
+  const shadow = evaluate(request, custom, true);
   const wouldAllow = new Set<string>();
   const wouldDeny = new Set<string>();
   for (const candidate of request.candidates) {
@@ -101,9 +104,13 @@ export function oracleDecision(request: OracleRequest): PolicyDecision {
   };
 }
 
-function evaluate(request: OracleRequest, withReportRules: boolean): PolicyDecision {
+function evaluate(
+  request: OracleRequest,
+  custom: readonly PolicyViolation[],
+  withReportRules: boolean,
+): PolicyDecision {
   const { candidates, clientIp } = request;
-  const violations: PolicyViolation[] = [];
+  const violations = [...custom];
   // "A candidate must pass all of them [the scopes]. A scope without rules lets everything through."
   for (const { scope, id, rules: all } of request.subjects) {
     // "`group` [...] present exactly when the scope is `group`."

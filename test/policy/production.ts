@@ -2,7 +2,7 @@
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
-import { createPdp } from '../../src/policy/pdp.ts';
+import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
 import type { OracleRequest, OracleSubject } from './oracle.ts';
 
 const pdp = createPdp(readBundle());
@@ -20,9 +20,12 @@ export function inputOf({ action, clientIp, subjects, candidates }: OracleReques
   };
 }
 
-/** The decision with its sets in the oracle's order; the lists inside a violation stay as the policy sorted them. */
-export function decide(request: OracleRequest): PolicyDecision {
-  const { permitted, violations, shadow } = pdp.decide(inputOf(request), dataOf(request.subjects));
+/**
+ * The decision with its sets in the oracle's order; the lists inside a violation stay as the policy sorted them.
+ * @param by the policy of this installation, or another
+ */
+export function decide(request: OracleRequest, by: Pdp = pdp): PolicyDecision {
+  const { permitted, violations, shadow } = by.decide(inputOf(request), dataOf(request.subjects));
   return {
     permitted: permitted.toSorted(),
     violations: violations.map(inOracleOrder).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
