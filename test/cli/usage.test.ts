@@ -30,7 +30,7 @@ describe('portcullis', () => {
       "command-argument value 'deny_all' is invalid for argument 'ruleType'.",
     ],
     [['keys', 'create', '--period-limit', '1'], '--period-limit and --period come together.'],
-    [['rules', 'add', 'deny_models', 'x'], 'Say whose rule it is: --key, --member or --organization.'],
+    [['rules', 'add', 'deny_models', 'x'], 'Say whose rule it is: --key, --member, --group or --organization.'],
     [['rules', 'add', '--organization', 'deny_models'], 'A rule of type deny_models needs at least one entry.'],
     [
       ['rules', 'add', '--organization', '--key', 'x', 'deny_models', 'x'],

@@ -6,18 +6,36 @@ import type { Mapping } from '../../../src/domain/model.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { lintedMappings, lintWorld } from '../../../src/workbench/analysis/lint.ts';
 import { createJudges } from '../../../src/workbench/world/judges.ts';
-import { keySubjects, memberSubjects, type World, type WorldSubject } from '../../../src/workbench/world/world.ts';
+import {
+  keySubjects,
+  memberSubjects,
+  type World,
+  type WorldOrganization,
+  type WorldSubject,
+} from '../../../src/workbench/world/world.ts';
 import { propertyRuns, propertyTimeout } from '../../policy/property-runs.ts';
 import { edgesOf, mappingsIn, permits, worlds } from '../worlds.ts';
 
 const RUNS = 30;
 const bundle = readBundle();
 
+const organizationSubject = ({ id, name, rules }: WorldOrganization): WorldSubject => ({
+  scope: 'organization',
+  id,
+  name,
+  rules,
+});
+
 /** Each subject with those outside it. */
 const scopesOf = (world: World): WorldSubject[][] => [
-  ...[...world.organizations.values()].map(({ id, name, rules }): WorldSubject[] => [
-    { scope: 'organization', id, name, rules },
-  ]),
+  ...[...world.organizations.values()].map((organization) => [organizationSubject(organization)]),
+  ...[...world.groups.values()].map(({ organizationId, id, name, rules }): WorldSubject[] => {
+    const organization = world.organizations.get(organizationId);
+    return [
+      ...(organization === undefined ? [] : [organizationSubject(organization)]),
+      { scope: 'group', id, name, rules },
+    ];
+  }),
   ...[...world.members.values()].map((member) => memberSubjects(world, member)),
   ...[...world.keys.values()].map((key) => keySubjects(world, key)),
 ];
