@@ -108,7 +108,8 @@ it('finds nothing to propose where the rules are as tight', async () => {
 it('takes members and groups, and free models only where all of the use is free', async () => {
   await portcullis.run('groups', 'create', 'contractors');
   await log(served('sandbox-free', NOW - DAY));
-  const nobody = 'portcullis: In the last 30 days no call of the group contractors was served: there is no use.\n';
+  const nobody =
+    'portcullis: In the last 30 days no call of the group contractors was served: there is nothing to propose.\n';
   expect(await tighten('contractors')).toEqual({ code: 1, stdout: '', stderr: nobody });
   await portcullis.run('groups', 'add', 'contractors', '--member', 'owner@localhost');
   const rules = (owner: string): string =>
@@ -133,7 +134,8 @@ it('takes members and groups, and free models only where all of the use is free'
 });
 
 it('takes for no use what was denied, what reached no provider, and what is denied now', async () => {
-  const no = 'portcullis: In the last 30 days no call of the key First gateway key was served: there is no use.\n';
+  const no =
+    'portcullis: In the last 30 days no call of the key First gateway key was served: there is nothing to propose.\n';
   await log({ model: 'sandbox-free', time: NOW - DAY });
   expect(await tighten(KEY)).toEqual({ code: 1, stdout: '', stderr: no });
   const [decision] = await log(served('sandbox-paid', NOW - 1000));
@@ -141,7 +143,7 @@ it('takes for no use what was denied, what reached no provider, and what is deni
   expect(await tighten(KEY)).toEqual({
     code: 1,
     stdout: '',
-    stderr: `portcullis: note: the rules of now do not permit 1 call any more, which are no use (${decision}).\n${no}`,
+    stderr: `portcullis: note: the rules of now no longer permit 1 call, so they are left out (${decision}).\n${no}`,
   });
   expect(await tighten('nobody')).toEqual({
     code: 1,

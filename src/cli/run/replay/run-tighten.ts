@@ -28,12 +28,12 @@ export async function runTighten(env: Environment, reference: string, options: T
   const { calls, since, denied, draft, notes, lost } = tightened;
   if (denied.calls > 0) {
     warn(
-      `note: the rules of now do not permit ${counted(denied.calls, 'call')} any more, which are no use (${denied.decisionIds.join(', ')}).`,
+      `note: the rules of now no longer permit ${counted(denied.calls, 'call')}, so they are left out (${denied.decisionIds.join(', ')}).`,
     );
   }
   if (since === null) {
     throw new Error(
-      `In the last ${counted(options.days, 'day')} no call of ${subject.name} was served: there is no use.`,
+      `In the last ${counted(options.days, 'day')} no call of ${subject.name} was served: there is nothing to propose.`,
     );
   }
   if (lost.calls > 0) {
