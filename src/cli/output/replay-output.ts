@@ -92,7 +92,7 @@ function showGroups({ groups, moreGroups, groupBy, rules }: ReplayReport): void 
   print('');
 }
 
-/** Both results of what came out differently. */
+/** Both results of each decision that differs. */
 function showDifferences({ recorded }: ReplayReport): void {
   for (const { decisionId, decisions, recorded: then, replayed } of recorded?.differences ?? []) {
     print(`\n${decisionId}${decisions > 1 ? `, and ${decisions - 1} alike` : ''}`);
