@@ -102,14 +102,14 @@ describe.each([
     expect(await sh(service.test)).toMatchObject({ code: 0 });
     expect(await sh(service.plan, service.gated)).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('1 rule: 1 to add; 0 unchanged (policy).'),
+      stdout: expect.stringContaining('1 rule to add, 0 unchanged (source: policy).'),
     });
     expect(await stored()).toMatchObject({ rules: [] });
     rmSync(path.join(repository, 'plan.json'));
 
     expect(await sh(service.test)).toMatchObject({ code: 0 });
     expect(await sh(service.plan)).toMatchObject({ code: 0 });
-    expect(await sh(service.apply)).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nApplied\.\n$/) });
+    expect(await sh(service.apply)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied: .*\.\n$/m) });
     expect(await stored()).toMatchObject({
       rules: [{ ruleValue: { models: ['sandbox-paid', 'sandbox-slow'] }, managedBy: { name: 'no-paid' } }],
     });

@@ -36,7 +36,7 @@ it('plans, applies and plans again', async () => {
     `   OWNER                  NAME     TYPE         VALUE         MODE     STATUS  DESCRIPTION
 +  key First gateway key  no-paid  deny_models  sandbox-paid  enforce  active  -
 
-1 rule: 1 to add; 0 unchanged (policy).
+1 rule to add, 0 unchanged (source: policy).
 
 no longer permitted from any address, by added key rule no-paid (deny_models)
   key_… (First gateway key)
@@ -46,10 +46,14 @@ no longer permitted from any address, by added key rule no-paid (deny_models)
 `,
   ]);
   const applied = await policy('apply', 'rules', '--fail-on', 'new-access', '--revision', '3f2a91c');
-  expect([applied.code, masked(applied.stdout)]).toEqual([0, `${masked(plan.stdout)}\nApplied.\n`]);
+  const shown = masked(plan.stdout).replace('1 rule to add, 0 unchanged (source: policy).\n\n', '');
+  expect([applied.code, masked(applied.stdout)]).toEqual([
+    0,
+    `${shown}\nApplied: 1 rule added, 0 unchanged (source: policy).\n`,
+  ]);
   expect(await policy('apply', 'rules')).toEqual({
     code: 0,
-    stdout: 'No changes. 1 rule as the folder (policy) states it.\n',
+    stdout: 'No changes: 1 rule already as the folder states it (source: policy).\n',
     stderr: '',
   });
   const [titles = '', rule = ''] = (await portcullis.run('rules', 'list')).stdout.split('\n');
@@ -74,7 +78,7 @@ it('shows what changes, adopts and leaves, with warnings and places', async () =
 =  organization           cheap    allow_pricing  maxOutputPrice 10            enforce  active  - → Cheap
 -  organization           -        deny_models    x                            enforce  active  no x
 ~  key First gateway key  no-paid  deny_models    -sandbox-paid, +sandbox-pay  enforce  active  -`,
-      '3 rules: 1 to change, 1 to remove, 1 to adopt; 0 unchanged (policy).',
+      '1 rule to change, 1 to remove, 1 to adopt, 0 unchanged (source: policy).',
     ],
   ]);
   expect(plan.stderr).toBe(
@@ -207,7 +211,7 @@ keys:
   });
   expect(await policy('plan', 'rules')).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('No changes. 3 rules'),
+    stdout: expect.stringContaining('No changes: 3 rules'),
   });
   const bare = (listed: unknown): string =>
     JSON.stringify(listed, (name, value: unknown) => (['managedBy', 'updatedAt'].includes(name) ? undefined : value));
@@ -234,7 +238,7 @@ it('pulls over nothing that differs, and deletes nothing', async () => {
       'portcullis: These files differ from what is live: live/keys/first-gateway-key.yaml. --force overwrites them.\n',
   });
   expect((await policy('pull', 'live', '--force')).code).toBe(0);
-  expect(await policy('plan', 'live')).toMatchObject({ stdout: expect.stringContaining('No changes.') });
+  expect(await policy('plan', 'live')).toMatchObject({ stdout: expect.stringContaining('No changes:') });
 });
 
 it('prints a folder as one document, without a database', async () => {

@@ -20,8 +20,8 @@ export function showDiff(diff: AccessDiff, { json, withoutCredential }: ShownFor
 
 const sameAccess = ({ changedRules }: AccessDiff): string =>
   changedRules === 0
-    ? 'Nothing differs: everyone reaches what they reached.'
-    : `${changedRules === 1 ? '1 rule differs' : `${changedRules} rules differ`}, and everyone reaches what they reached.`;
+    ? 'No change in access.'
+    : `${changedRules === 1 ? '1 rule differs' : `${changedRules} rules differ`}; no change in access.`;
 
 function accessLines({ gained, lost, withoutCredential }: AccessChanges, where: string): string[] {
   const { gained: opened, lost: closed } = withoutCredential;

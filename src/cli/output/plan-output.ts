@@ -8,40 +8,61 @@ import { entriesIn, entriesText } from './rule-output.ts';
 
 type Action = PolicyPlanChange['action'];
 
-/** How a change is marked, and counted. */
+/** How a change is marked, and counted before and after it is made. */
 const ACTIONS: Readonly<
-  Record<Action, { readonly mark: string; readonly colour: InspectColor; readonly verb: string }>
+  Record<Action, { readonly mark: string; readonly colour: InspectColor; readonly verb: string; readonly done: string }>
 > = {
-  add: { mark: '+', colour: 'green', verb: 'add' },
-  change: { mark: '~', colour: 'yellow', verb: 'change' },
-  remove: { mark: '-', colour: 'red', verb: 'remove' },
-  adopt: { mark: '=', colour: 'dim', verb: 'adopt' },
-  rename: { mark: '=', colour: 'dim', verb: 'rename' },
+  add: { mark: '+', colour: 'green', verb: 'add', done: 'added' },
+  change: { mark: '~', colour: 'yellow', verb: 'change', done: 'changed' },
+  remove: { mark: '-', colour: 'red', verb: 'remove', done: 'removed' },
+  adopt: { mark: '=', colour: 'dim', verb: 'adopt', done: 'adopted' },
+  rename: { mark: '=', colour: 'dim', verb: 'rename', done: 'renamed' },
 };
 
 const TITLES = ['', 'OWNER', 'NAME', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
 
-/** The changes of rules, then of access; of what was done too. Warnings are the caller's. */
+/** The changes of rules, then of access. Warnings are the caller's. */
 export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): void {
-  if (json) {
-    printJson(plan);
-    return;
+  if (json) printJson(plan);
+  else if (plan.changes.length === 0) print(noChanges(plan));
+  else {
+    printTable(TITLES, plan.changes.map(row), '');
+    print(`\n${sums(plan, ({ verb }) => `to ${verb}`)}\n`);
+    showAccess(plan, shown);
   }
-  const { changes, unchanged, source, access } = plan;
-  if (changes.length === 0) {
-    print(
-      `No changes. ${counted(unchanged, 'rule')} as the folder (${source}) states ${unchanged === 1 ? 'it' : 'them'}.`,
-    );
-    return;
+}
+
+/** What was done. Who applies a plan that they have seen sees the sums alone. */
+export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, seen: boolean): void {
+  if (json) printJson(plan);
+  else if (plan.changes.length === 0) print(noChanges(plan));
+  else {
+    if (!seen) {
+      printTable(TITLES, plan.changes.map(row), '');
+      print('');
+      showAccess(plan, shown);
+      print('');
+    }
+    print(`Applied: ${sums(plan, ({ done }) => done)}`);
   }
-  printTable(TITLES, changes.map(row), '');
-  const sums = Object.entries(ACTIONS).flatMap(([action, { verb }]) => {
-    const count = changes.filter((each) => each.action === action).length;
-    return count === 0 ? [] : `${count} to ${verb}`;
-  });
-  print(`\n${counted(changes.length, 'rule')}: ${sums.join(', ')}; ${unchanged} unchanged (${source}).\n`);
+}
+
+function showAccess({ access }: PolicyPlan, shown: ShownFormat): void {
   if (access === null) print('What that newly permits could not be computed in time.');
   else showDiff(access, shown);
+}
+
+const noChanges = ({ unchanged, source }: PolicyPlan): string =>
+  `No changes: ${counted(unchanged, 'rule')} already as the folder states ${unchanged === 1 ? 'it' : 'them'} (source: ${source}).`;
+
+/** `1 rule to add, 2 to change, 5 unchanged (source: policy).` */
+function sums({ changes, unchanged, source }: PolicyPlan, wording: (words: { verb: string; done: string }) => string) {
+  const parts = Object.entries(ACTIONS).flatMap(([action, words]) => {
+    const count = changes.filter((each) => each.action === action).length;
+    return count === 0 ? [] : [{ count, words: wording(words) }];
+  });
+  const texts = parts.map(({ count, words }, at) => `${at === 0 ? counted(count, 'rule') : count} ${words}`);
+  return `${texts.join(', ')}, ${unchanged} unchanged (source: ${source}).`;
 }
 
 function row({ action, owner, name, before, after }: PolicyPlanChange): Cell[] {

@@ -11,8 +11,8 @@ import { placeText } from '../../workbench/fixtures/report-text.ts';
 import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
 import { partsOf } from '../../workbench/world/candidates.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
-import { showPlan } from '../output/plan-output.ts';
-import { print, warn } from '../terminal/output.ts';
+import { showApplied, showPlan } from '../output/plan-output.ts';
+import { warn } from '../terminal/output.ts';
 import { folderAt, refusedFolder } from './policy-folder-files.ts';
 import { type DraftedWorld, withJudges } from './policy-world.ts';
 import { ruleWriteOf } from './rule-write.ts';
@@ -63,8 +63,8 @@ export async function runPolicyApply(env: Environment, place: string, options: P
       const applied = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
         applyFolder(db, actor, planned.plan, { revision: options.revision, now }),
       );
-      show(folder, planned.plan, appliedView(applied, access), options);
-      if (!options.json && applied.done.length > 0) print('\nApplied.');
+      showApplied(appliedView(applied, access), options, reviewed !== undefined);
+      warnOf(folder, planned.plan, options);
     },
   });
 }
@@ -117,9 +117,13 @@ async function judge(env: Environment, { plan, world }: PlannedWorld, options: C
   );
 }
 
-function show(folder: ReadFolder, { warnings }: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
+function show(folder: ReadFolder, plan: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
   showPlan(shown, options);
-  if (options.json) return;
+  warnOf(folder, plan, options);
+}
+
+function warnOf(folder: ReadFolder, { warnings }: FolderPlan, { json }: CommonOptions): void {
+  if (json) return;
   for (const { pointer, text } of warnings) warn(`warning: ${warningText(folder, pointer, text)}`);
 }
 
