@@ -1,8 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { bytesOfId, idsFrom } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
+import { hasNextBlock } from '../../src/store/ledger/call-index.ts';
 import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
 import { createCallReferences } from '../../src/store/ledger/call-references.ts';
 import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
@@ -104,7 +106,7 @@ INSERT INTO ledger (number, id, origin, verdict, target, state, createdAt, reque
 VALUES (:number, :id, :origin, :verdict, :target, :state, :time, :id, :clientRequest, :time + 800, :cost,
   '{"input_cost":"0.000002","output_cost":"0.000016","total_cost":"0.000018"}', :prompt, :completion, :status)`;
 
-/** Fills the database of a gateway that runs. */
+/** Fills the database of a gateway that runs, and waits until the gateway has indexed the calls. */
 export async function fillCalls(dataDir: string, progress: (done: number, all: number) => void): Promise<void> {
   const store = createStore({ path: databasePath(dataDir), clock: systemClock, busyTimeoutMs: 5000 });
   try {
@@ -113,6 +115,7 @@ export async function fillCalls(dataDir: string, progress: (done: number, all: n
       await store.write((db) => insertCalls(db, first, now));
       progress(first + CHUNK, CALLS);
     }
+    while (await store.read(hasNextBlock)) await pause(500);
   } finally {
     store.close();
   }
