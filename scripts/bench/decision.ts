@@ -76,6 +76,7 @@ function principalOf(number: number): Principal {
       { scope: 'key', id: keyId },
     ],
     ruleRevision: 0,
+    keyTags: [],
     capped: false,
     cacheSeconds: undefined,
   };

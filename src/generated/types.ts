@@ -1422,6 +1422,10 @@ export interface KeyCreate {
    */
   description?: string | null;
   /**
+   * Facts for custom policy. For owners and admins.
+   */
+  tags?: KeyTags;
+  /**
    * All-time spend cap in USD; null: none.
    */
   usageLimit?: UsdAmount | null;
@@ -1463,6 +1467,10 @@ export interface KeyPatch {
    * `inactive` disables the key, `active` enables it (400 when its time to live has passed).
    */
   status?: KeyStatus;
+  /**
+   * All the tags that the key has from now on. For owners and admins.
+   */
+  tags?: KeyTags;
   /**
    * All-time spend cap in USD; null: none.
    */
@@ -1550,6 +1558,10 @@ export interface KeyRecord {
    */
   previousTokenEndsAt: string | null;
   /**
+   * Facts for custom policy, which owners and admins set. Sorted, without repeats.
+   */
+  tags: KeyTags;
+  /**
    * The secret, in full: in the answer to creation (and rolling) alone.
    */
   token?: string;
@@ -1563,6 +1575,11 @@ export type KeyStatus = 'active' | 'inactive';
  * Derived; the first that holds of disabled (also when its owner has left), expired, limit_reached, active.
  */
 export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
+
+/**
+ * Words, or `name:value`.
+ */
+export type KeyTags = string[];
 
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
 
@@ -4941,6 +4958,10 @@ export interface PolicyFacts {
   meta: {
     [k: string]: string;
   };
+  /**
+   * Of the caller's key. Sorted.
+   */
+  key_tags: string[];
 }
 
 /**
@@ -5452,6 +5473,10 @@ export interface FixtureKey {
    * The member who owns it. Without one its owner has no rules.
    */
   owner?: string;
+  /**
+   * For a bundle's package `custom`.
+   */
+  tags?: string | string[];
   /**
    * By id.
    */
@@ -6124,6 +6149,7 @@ export interface WorldDocumentKey {
    */
   memberId: string;
   description?: string;
+  tags?: KeyTags;
   rules?: WorldDocumentRule[];
 }
 

@@ -143,6 +143,7 @@ import type {
   KeyRecord,
   KeyState,
   KeyStatus,
+  KeyTags,
   KnownBundle,
   KnownProvider,
   LintFinding,
@@ -447,6 +448,7 @@ export declare const validateKeyPatch: Validator<KeyPatch>;
 export declare const validateKeyRecord: Validator<KeyRecord>;
 export declare const validateKeyState: Validator<KeyState>;
 export declare const validateKeyStatus: Validator<KeyStatus>;
+export declare const validateKeyTags: Validator<KeyTags>;
 export declare const validateKnownBundle: Validator<KnownBundle>;
 export declare const validateKnownProvider: Validator<KnownProvider>;
 export declare const validateLintFinding: Validator<LintFinding>;

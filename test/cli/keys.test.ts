@@ -49,13 +49,17 @@ describe('portcullis keys', () => {
     expect((await credentialOf(made.token))?.disabledAt).not.toBeNull();
     expect(answerOf(await portcullis.run('keys', 'enable', made.maskedToken ?? '', '--json')).state).toBe('active');
 
-    const update = ['--description', 'Builds', '--limit', 'none', '--period-limit', '0'];
+    const update = ['--description', 'Builds', '--limit', 'none', '--period-limit', '0', '--tags', 'ci', 'team:b'];
     expect(answerOf(await portcullis.run('keys', 'update', made.id, ...update, '--json'))).toMatchObject({
       description: 'Builds',
       usageLimit: null,
       periodUsageLimit: '0',
       state: 'limit_reached',
+      tags: ['ci', 'team:b'],
     });
+    expect((await portcullis.run('keys', 'list')).stdout).toMatch(/ TAGS\n.*\n?.* ci, team:b\n/);
+    const untagged = await portcullis.run('keys', 'update', made.id, '--tags', 'none', '--json');
+    expect(answerOf(untagged)).toMatchObject({ tags: [] });
 
     const rolled = answerOf(await portcullis.run('keys', 'roll', 'Builds', '--json'));
     expect(await credentialOf(made.token)).toBeUndefined();

@@ -9,7 +9,7 @@ import { validatePolicyInput } from '../../src/generated/validators.js';
 import { readArchive } from '../../src/policy/archive/read-archive.ts';
 import { chat, errorOf, hello } from '../support/chat.ts';
 import { metricsOf, valuesOf } from '../support/exposition.ts';
-import { addRule, startGateway, type TestGateway } from '../support/gateway.ts';
+import { addRule, startGateway, type TestGateway, tag } from '../support/gateway.ts';
 import { draw, fox } from '../support/images.ts';
 import { archiveOf } from '../support/policy-bundles.ts';
 import { send } from '../support/request.ts';
@@ -118,12 +118,17 @@ describe('a package custom', { timeout: 120_000 }, () => {
         tool_names: [],
         worst_case_cost: { 'sandbox/sandbox-paid': expect.any(Number) },
         meta,
+        key_tags: [],
       })),
     );
     expect(stored.map((input) => validatePolicyInput(input))).toEqual([true, true]);
     expect(await denial({ messages: [{ role: 'user', content: 'a'.repeat(600_000) }] })).toBe(
       'Access denied: the call may cost too much (cost).',
     );
+    const tool = { tools: [{ type: 'function', function: { name: 'search' } }] };
+    expect((await chat(gateway, hello(tool), { headers: ticket })).status).toBe(200);
+    tag(gateway, gateway.keyId, ['contractor']);
+    expect(await denial(tool)).toBe('Access denied: contractors call no tools (no-tools-for-contractors).');
     const many = Array.from({ length: 17 }, (_, index) => [`x-portcullis-meta-${index}`, 'a'] as const);
     expect(await denial({}, many)).toBe('At most 16 headers x-portcullis-meta-… of at most 256 characters are read.');
     expect(await denial({}, [['x-portcullis-meta-ticket', 'a'.repeat(257)]])).toMatch(/^At most 16 headers/);

@@ -35,6 +35,7 @@ const record: KeyRecord = {
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
+  tags: [],
 };
 
 describe('an amount', () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Actor } from '../../src/admin/audit/actor.ts';
-import { createKey, disableKey } from '../../src/admin/keys/keys.ts';
+import { changeKey, createKey, disableKey } from '../../src/admin/keys/keys.ts';
 import { createRule, deleteRule } from '../../src/admin/rules/iam-rules.ts';
 import type { RuleOwner } from '../../src/admin/rules/rule-owner.ts';
 import type { FirstRun } from '../../src/admin/sign-in/first-run.ts';
@@ -117,6 +117,10 @@ export function addKey(
   const { key } = createKey(gateway.db, actorOf(gateway), body, { now, pepper, expiresAt });
   if (key.token === undefined) throw new Error('a new key came without its secret');
   return { id: key.id, token: key.token };
+}
+
+export function tag(gateway: TestGateway, keyId: string, tags: string[]): KeyRecord {
+  return changeKey(gateway.db, actorOf(gateway), keyId, { tags }, Date.now()).key;
 }
 
 export function disable(gateway: TestGateway, keyId: string): KeyRecord {

@@ -48,7 +48,15 @@ export const smallWorld = (
   keys: new Map([
     [
       'key_1',
-      { id: 'key_1', organizationId: 'org_1', projectId: 'proj_1', memberId: 'mem_1', description: 'one', rules: key },
+      {
+        id: 'key_1',
+        organizationId: 'org_1',
+        projectId: 'proj_1',
+        memberId: 'mem_1',
+        description: 'one',
+        tags: [],
+        rules: key,
+      },
     ],
   ]),
 });

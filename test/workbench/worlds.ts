@@ -188,9 +188,9 @@ function worldWith(
       { ...of, id: 'mem_2', email: 'b@example.com', rules: second },
     ]),
     keys: byId([
-      { ...of, id: 'key_1', projectId: 'proj_1', memberId: 'mem_1', description: 'one', rules: one },
-      { ...of, id: 'key_2', projectId: 'proj_1', memberId: 'mem_1', description: 'two', rules: two },
-      { ...of, id: 'key_3', projectId: 'proj_2', memberId: 'mem_2', description: 'three', rules: three },
+      { ...of, id: 'key_1', projectId: 'proj_1', memberId: 'mem_1', description: 'one', tags: [], rules: one },
+      { ...of, id: 'key_2', projectId: 'proj_1', memberId: 'mem_1', description: 'two', tags: [], rules: two },
+      { ...of, id: 'key_3', projectId: 'proj_2', memberId: 'mem_2', description: 'three', tags: [], rules: three },
     ]),
   };
 }

@@ -32,6 +32,11 @@ export function checkMakesKeysFor(actor: Actor, member: string): void {
   if (!seesKeyOf(actor, member)) throw permissionDenied('Developers can only make keys for themselves.');
 }
 
+/** Throws 403 for developers: policy goes by the tags of keys. */
+export function checkTagsKeys(actor: Actor): void {
+  if (roleOf(actor) === 'developer') throw permissionDenied('Developers cannot change the tags of keys.');
+}
+
 /** Throws 403 for developers: members, and the rules of members and of the organization, are none of their concern. */
 export function checkManagesOrganization(actor: Actor): void {
   if (roleOf(actor) === 'developer') throw permissionDenied('Developers can only manage their own keys.');

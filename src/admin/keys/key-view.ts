@@ -34,6 +34,7 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
     lastUsedAt: optional(key.lastUsedAt, formatTime),
     previousTokenEndsAt:
       key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
+    tags: JSON.parse(key.tagsJson),
   };
 }
 

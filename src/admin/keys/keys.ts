@@ -12,6 +12,7 @@ import {
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import { sortedTags, TAG_SHAPE } from '../../domain/tag.ts';
 import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../../generated/types.ts';
 import { validateKeyCreate, validateKeyPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
@@ -19,7 +20,7 @@ import type { PageRequest } from '../../store/db/page.ts';
 import * as store from '../../store/tenants/keys.ts';
 import { findMember } from '../../store/tenants/members.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
-import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
+import { type Actor, checkSeesKeyOf, checkTagsKeys, seesAllKeys } from '../audit/actor.ts';
 import { type Done, recordChange } from '../audit/audit-trail.ts';
 import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
 import { ownerOfNewKey } from './key-owner.ts';
@@ -29,11 +30,12 @@ import { newSecret, type SecretWrite } from './new-secret.ts';
 const EXPLANATIONS = [
   ...LIMIT_EXPLANATIONS,
   { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
+  { at: /^\/tags\/\d+$/, must: TAG_SHAPE },
   { at: /^\/(ttl|expiresAt)$/, must: 'cannot be set here: the dashboard and the command line set expirations' },
 ];
 
 /**
- * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, foreign project or owner 404.
+ * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, tags by a developer 403, foreign project or owner 404.
  * @param body as `KeyCreate`, unchecked. @param expiresAt epoch ms; not in the master API.
  */
 export function createKey(
@@ -44,6 +46,8 @@ export function createKey(
 ): KeyAnswer {
   const wanted = checkShape(validateKeyCreate, body, EXPLANATIONS);
   const { usageLimit, period } = newLimits(wanted, NO_LIMITS);
+  const { tags = [] } = wanted;
+  if (tags.length > 0) checkTagsKeys(actor);
   return db.transaction(() => {
     const { token, ...secret } = newSecret('gateway', pepper);
     const key: store.NewKey = {
@@ -55,6 +59,7 @@ export function createKey(
       description: wanted.description ?? '',
       kind: 'regular',
       expiresAt,
+      tagsJson: JSON.stringify(sortedTags(tags)),
       usageLimit,
       periodUsageLimit: period?.limit ?? null,
       periodUsageDurationValue: period?.value ?? null,
@@ -96,11 +101,12 @@ export const getKey = (db: Database, actor: Actor, id: string, now: number): Key
 });
 
 /**
- * Changes a key's description, limits or status; nothing at all when any of it is refused.
+ * Changes a key's description, tags, limits or status; nothing at all when any of it is refused.
  * @param body as `KeyPatch`, unchecked.
  */
 export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
   const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
+  if (patch.tags !== undefined) checkTagsKeys(actor);
   return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
 }
 
@@ -186,6 +192,7 @@ function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges 
   if (patch.description !== undefined) checkRenamable(key);
   return {
     ...(patch.description === undefined ? {} : { description: patch.description ?? '' }),
+    ...(patch.tags === undefined ? {} : tagsOf(key, patch.tags)),
     ...(namesLimits(patch) ? limitsOf(key, patch) : {}),
     ...(patch.status === undefined
       ? {}
@@ -193,6 +200,11 @@ function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges 
         ? enable(key, now)
         : { ...disable(key, now), ...ONE_SECRET }),
   };
+}
+
+function tagsOf(key: ApiKey, tags: readonly string[]): store.KeyChanges {
+  if (key.kind === 'platform_secret') throw permissionDenied('A platform key has no tags: it makes no calls.');
+  return { tagsJson: JSON.stringify(sortedTags(tags)) };
 }
 
 /** A platform key makes no gateway calls, so a limit on it would never be enforced. */

@@ -5,6 +5,7 @@ import { didYouMean } from '../../core/models/rule-warnings.ts';
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import { sortedTags, TAG_SHAPE } from '../../domain/tag.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Deletion, TagSetAnswer, TagSetList, TagSetRecord } from '../../generated/types.ts';
 import { validateTagSetCreate, validateTagSetPatch } from '../../generated/validators.js';
@@ -19,7 +20,7 @@ const MAX_TAG_SETS = 500;
 
 const EXPLANATIONS = [
   { at: /^\/target$/, must: 'must be the name of a model, or `<provider>/*`' },
-  { at: /^\/tags\/\d+$/, must: 'must be a word or `name:value`, of small letters, digits and _ . -' },
+  { at: /^\/tags\/\d+$/, must: TAG_SHAPE },
 ];
 
 /** What a write of tags needs apart from the database; `now` in epoch ms. */
@@ -46,7 +47,9 @@ export function createTagSet(db: Database, actor: Actor, body: unknown, { now, c
     const custom = readCustomNames(db, organizationId);
     checkTarget(target, catalog, custom);
     checkFacts(target, tags, catalog, custom);
-    const tagSet = view(store.insertTagSet(db, organizationId, { id: newId('tags'), target, tags: sorted(tags) }, now));
+    const tagSet = view(
+      store.insertTagSet(db, organizationId, { id: newId('tags'), target, tags: sortedTags(tags) }, now),
+    );
     recordChange(db, actor, 'tag_set', 'create', { before: null, after: tagSet }, now);
     return { tagSet };
   });
@@ -79,7 +82,7 @@ export function changeTagSet(
     checkManagesOrganization(actor);
     const before = view(store.getTagSet(db, organizationId, id));
     checkFacts(before.target, tags, catalog, readCustomNames(db, organizationId));
-    const tagSet = view(store.updateTagSet(db, organizationId, id, sorted(tags), now));
+    const tagSet = view(store.updateTagSet(db, organizationId, id, sortedTags(tags), now));
     recordChange(db, actor, 'tag_set', 'update', { before, after: tagSet }, now);
     return { tagSet };
   });
@@ -106,8 +109,6 @@ function removeTagSet(db: Database, actor: Actor, set: store.TagSetRecord, now: 
   store.deleteTagSet(db, actor.organizationId, set.id);
   recordChange(db, actor, 'tag_set', 'delete', { before: view(set), after: null }, now);
 }
-
-const sorted = (tags: readonly string[]): string[] => [...new Set(tags)].sort();
 
 /** A mistyped target would never be missed: nothing would ask for its tags. */
 function checkTarget(target: string, catalog: TagSetWrite['catalog'], custom: CustomNames): void {

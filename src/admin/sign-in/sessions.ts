@@ -1,6 +1,5 @@
 import { newId } from '../../domain/id.ts';
 import { hashSecret, type Pepper } from '../../domain/secret.ts';
-import { isSessionSecret, newSessionSecret } from '../../domain/session-secret.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { SignInMethod } from '../../store/db/tables.ts';
@@ -9,6 +8,7 @@ import { findMember, type MemberRecord } from '../../store/tenants/members.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import type { SecretWrite } from '../keys/new-secret.ts';
+import { isSessionSecret, newSessionSecret } from './session-secret.ts';
 
 const HOUR = 3_600_000;
 

@@ -20,14 +20,19 @@ import { type Duration, parseTtl } from '../terminal/durations.ts';
 import { type LimitOptions, limited, limitFields } from '../terminal/limit-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
-interface CreateOptions extends CommonOptions, LimitOptions {
+/** What a key is called and marked with. */
+interface LabelOptions {
   readonly description?: string;
+  readonly tags?: readonly string[];
+}
+
+interface CreateOptions extends CommonOptions, LimitOptions, LabelOptions {
   readonly project?: string;
   readonly owner?: string;
   readonly ttl?: Duration<TtlUnit>;
 }
 
-type UpdateOptions = CommonOptions & LimitOptions & { readonly description?: string };
+type UpdateOptions = CommonOptions & LimitOptions & LabelOptions;
 
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
 
@@ -41,14 +46,18 @@ Example:
 const ttlOption = (): Option =>
   new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
 
-const descriptionField = (description: string | undefined): KeyPatch =>
-  description === undefined ? {} : { description };
+const TAGS = ['--tags <tags...>', 'facts for custom policy, words or name:value'] as const;
+
+const labelFields = ({ description, tags }: LabelOptions): KeyPatch => ({
+  ...(description === undefined ? {} : { description }),
+  ...(tags === undefined ? {} : { tags: tags.length === 1 && tags[0] === 'none' ? [] : [...tags] }),
+});
 
 function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
   const { db, actor, now, pepper } = workspace;
   const { project, owner, ttl } = options;
   const body = {
-    ...descriptionField(options.description),
+    ...labelFields(options),
     ...limitFields(options),
     projectId: projectId(workspace, project),
     createdBy: owner === undefined ? firstOwner(workspace) : memberId(workspace, owner),
@@ -64,6 +73,7 @@ export function keyCommands(program: Command, env: Environment): void {
   limited(common(keys.command('create')))
     .description('Create a key; its token is shown once, now.')
     .option('--description <text>', 'label of the key')
+    .option(...TAGS)
     .option('--project <id|name>', 'project of the key, where there are several')
     .option('--owner <id|e-mail>', 'member who owns the key; default: the first owner')
     .addOption(ttlOption())
@@ -98,10 +108,11 @@ export function keyCommands(program: Command, env: Environment): void {
     });
 
   limited(common(keys.command('update').argument(...KEY_ARGUMENT)))
-    .description('Change the description or the limits of a key.')
+    .description('Change the description, the tags or the limits of a key.')
     .option('--description <text>', 'new label')
+    .option(TAGS[0], `${TAGS[1]}, in place of those that it has; "none" removes them`)
     .action((key: string, options: UpdateOptions) => {
-      const body = { ...descriptionField(options.description), ...limitFields(options) };
+      const body = { ...labelFields(options), ...limitFields(options) };
       return showChanged(env, options, key, ({ db, actor, now }, id) => changeKey(db, actor, id, body, now));
     });
 

@@ -45,10 +45,12 @@ const row = (key: KeyRecord, projects: ProjectNames): Cell[] => [
   { text: key.lastUsedAt ?? 'never' },
 ];
 
+/** Tags have a column where there are any. */
 function printKeys(keys: readonly KeyRecord[], projects: ProjectNames): void {
+  const areTagged = keys.some(({ tags }) => tags.length > 0);
   printTable(
-    TITLES,
-    keys.map((key) => row(key, projects)),
+    [...TITLES, ...(areTagged ? ['TAGS'] : [])],
+    keys.map((key) => [...row(key, projects), ...(areTagged ? [{ text: key.tags.join(', ') || '-' }] : [])]),
     'There are no keys.',
   );
 }

@@ -79,6 +79,7 @@ function toPrincipal(found: KeyCredential, now: number): Principal {
     projectId: key.projectId,
     memberId: key.memberId,
     subjects: subjectsOf(key),
+    keyTags: key.tags,
     ruleRevision: key.ruleRevision,
     capped: isLimited(key),
     cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,

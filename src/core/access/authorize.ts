@@ -76,8 +76,8 @@ export interface PermissionRequest {
   readonly context: CallContext;
   readonly action: PolicyInput['action'];
   readonly candidates: readonly Mapping[];
-  /** Asked once at most, and only where the policy takes facts. */
-  readonly findFacts: () => PolicyFacts;
+  /** Asked only where the policy takes facts; of the caller as they are then. */
+  readonly findFacts: (principal: Principal) => PolicyFacts;
 }
 
 /** A request that the policy refused; the answer is the 403 of policy/README.md, "How a decision is made". */
@@ -124,7 +124,7 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
     // What is known of a mapping may have changed too: then it is another object.
     const isSame = candidates.includes(mapping) && ruleRevision === made.ruleRevision;
     if (isSame && pdp().bundleDigest === made.bundleDigest) return;
-    const now = { ...principal, subjects: await subjectsNow(store, principal), ruleRevision };
+    const now = { ...principal, ...(await callerNow(store, principal)), ruleRevision };
     const again = await decide(deps, { ...request, principal: now, candidates: [mapping] });
     if (again.result.permitted.length > 0) return;
     const reason = denialReason(again.input, again.result);
@@ -133,11 +133,14 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
   return new PermittedCandidates(decision, candidates, reassert);
 }
 
-/** A change of groups raises the rule revision too. @throws ApiError 401 when the key or its owner is gone */
-async function subjectsNow(store: Pick<Store, 'findKeyById'>, { keyId }: Principal): Promise<Principal['subjects']> {
+/** A change of groups or of the key's tags raises the rule revision too. @throws ApiError 401 when the key or its owner is gone */
+async function callerNow(
+  store: Pick<Store, 'findKeyById'>,
+  { keyId }: Principal,
+): Promise<Pick<Principal, 'subjects' | 'keyTags'>> {
   const key = await store.findKeyById(keyId);
   if (key?.memberId === undefined) throw invalidKey();
-  return subjectsOf({ ...key, memberId: key.memberId });
+  return { subjects: subjectsOf({ ...key, memberId: key.memberId }), keyTags: key.tags };
 }
 
 async function decide(
@@ -146,7 +149,7 @@ async function decide(
 ): Promise<Decision> {
   const data = await documents(principal);
   const engine = pdp();
-  const facts = engine.takesFacts ? findFacts() : undefined;
+  const facts = engine.takesFacts ? findFacts(principal) : undefined;
   const input = repeatedInput(data, action, context.clientIp, principal.subjects, candidates, context.tool, facts);
   const startedAt = performance.now();
   const result = engine.decide(input, data);

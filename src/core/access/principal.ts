@@ -9,6 +9,8 @@ export interface Principal {
   readonly memberId: string;
   /** Whose rules apply, outermost scope first. */
   readonly subjects: readonly PolicySubject[];
+  /** Of the key. */
+  readonly keyTags: readonly string[];
   /** The organization's rule revision when the key was read. */
   readonly ruleRevision: number;
   /** A spend limit applies, the key's own or a budget: only mappings whose cost can be told may serve. */

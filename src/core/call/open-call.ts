@@ -13,10 +13,11 @@ import {
   decisionRecord,
   type Permitted,
 } from '../access/authorize.ts';
+import type { Principal } from '../access/principal.ts';
 import type { Demand } from '../price/demand.ts';
 import { boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
 import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
-import { type Asked, policyFacts } from './policy-facts.ts';
+import { type Asked, type RequestFacts, requestFacts } from './policy-facts.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
 function newCall({ principal, context, action, requestedModel, stream }: CallFacts, decision: Decision): NewCall {
@@ -46,10 +47,10 @@ export async function permit(
   findAsked: () => Asked,
 ): Promise<Permitted> {
   const { principal, context, action } = facts;
-  let found: PolicyFacts | undefined;
-  const findFacts = (): PolicyFacts => {
-    found ??= policyFacts(deps.clock.now(), facts, findAsked(), candidates);
-    return found;
+  let found: RequestFacts | undefined;
+  const findFacts = ({ keyTags }: Principal): PolicyFacts => {
+    found ??= requestFacts(deps.clock.now(), facts, findAsked(), candidates);
+    return { ...found, key_tags: [...keyTags] };
   };
   try {
     return await authorize(deps, { principal, context, action, candidates, findFacts });

@@ -17,13 +17,16 @@ export const toolNames = ({ tools, functions }: ChatRequest): string[] => [
   ...(functions ?? []).map(({ name }) => name),
 ];
 
-/** The facts of a request, for a policy that takes them (`schemas/policy/input.json`). @param now epoch ms */
-export function policyFacts(
+/** The facts of the request itself. */
+export type RequestFacts = Omit<PolicyFacts, 'key_tags'>;
+
+/** What a policy that takes facts sees of a request (`schemas/policy/input.json`). @param now epoch ms */
+export function requestFacts(
   now: number,
   { context, stream }: CallFacts,
   { demand, toolNames }: Asked,
   candidates: readonly Mapping[],
-): PolicyFacts {
+): RequestFacts {
   return {
     time: policyTime(now),
     door: context.tool === undefined ? 'rest' : 'mcp',

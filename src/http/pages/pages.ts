@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import type Router from '@koa/router';
+import { csrfTokenOf, isSessionSecret, newSessionSecret } from '../../admin/sign-in/session-secret.ts';
 import { readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
 import type { Pepper } from '../../domain/secret.ts';
-import { csrfTokenOf, isSessionSecret, newSessionSecret } from '../../domain/session-secret.ts';
 import type { Clock } from '../../domain/time.ts';
 import { touchSession } from '../../store/sign-in/sessions.ts';
 import type { Store } from '../../store/store.ts';

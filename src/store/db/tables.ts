@@ -215,6 +215,8 @@ export interface KeysTable extends StoredSecret, SpendColumns {
   previousPepperId: Generated<string | null>;
   /** Until then that secret is accepted too. */
   previousSecretEndsAt: Generated<number | null>;
+  /** Sorted, without repeats. */
+  tagsJson: Generated<string>;
   createdAt: number;
   updatedAt: number;
 }

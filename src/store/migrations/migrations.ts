@@ -17,6 +17,7 @@ import { groups } from './0016-groups.ts';
 import { tagSets } from './0017-tag-sets.ts';
 import { reportRules } from './0018-report-rules.ts';
 import { managedRules } from './0019-managed-rules.ts';
+import { keyTags } from './0020-key-tags.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly string[] = [
   tagSets,
   reportRules,
   managedRules,
+  keyTags,
 ];

@@ -38,6 +38,7 @@ export interface PolicySubjects {
     readonly memberId: string;
     /** Of a playground key, which all are described alike: whose it is and in which project. */
     readonly description: string;
+    readonly tags: readonly string[];
   }[];
   readonly rules: readonly ActiveRule[];
 }
@@ -102,6 +103,7 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
       'keys.createdBy as memberId',
       'keys.description',
       'keys.kind',
+      'keys.tagsJson',
       'members.email',
       'projects.name as projectName',
     ])
@@ -111,8 +113,9 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
     .orderBy('keys.id');
   return db
     .all(organizationId === undefined ? query : query.where('keys.organizationId', '=', organizationId))
-    .map(({ kind, email, projectName, description, ...key }) => ({
+    .map(({ kind, email, projectName, description, tagsJson, ...key }) => ({
       ...key,
+      tags: JSON.parse(tagsJson),
       description: kind === 'playground' ? `${PLAYGROUND} of ${email} in ${projectName}` : description,
     }));
 }

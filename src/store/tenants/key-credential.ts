@@ -19,6 +19,7 @@ export interface KeyCredential extends ApiKey, SpendState {
   readonly memberRole: Role | undefined;
   /** The groups that the owner or the key is in, by name. */
   readonly groupIds: readonly string[];
+  readonly tags: readonly string[];
   readonly plan: string;
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
@@ -81,6 +82,7 @@ function prepareFindKeyBy(
         'projects.cachingEnabled',
         'projects.cacheDurationSeconds',
         'keys.previousSecretEndsAt as secretEndsAt',
+        'keys.tagsJson',
       ])
       .select((keys) => groupIdsOf(keys).as('groupIdsJson'))
       // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
@@ -91,11 +93,12 @@ function prepareFindKeyBy(
   return (value) => {
     const row = statement.get({ value });
     if (row === undefined) return undefined;
-    const { groupIdsJson, ...key } = row;
+    const { groupIdsJson, tagsJson, ...key } = row;
     const { keyId, organizationId, projectId, memberId } = key;
     return {
       ...key,
       groupIds: JSON.parse(groupIdsJson),
+      tags: JSON.parse(tagsJson),
       budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
       memberId: memberId ?? undefined,
       memberRole: row.memberRole ?? undefined,

@@ -5,6 +5,7 @@ import type { SpendState } from '../../domain/spend-limits.ts';
 import { withItsReserve } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, readPage } from '../db/page.ts';
+import { raiseRuleRevision } from '../db/rule-revision.ts';
 import { build } from '../db/sql.ts';
 import type { KeysTable, Row, StoredSecret } from '../db/tables.ts';
 import { insertSubject } from './insert-subject.ts';
@@ -36,6 +37,7 @@ const COLUMNS = [
   'mask',
   'lastUsedAt',
   'previousSecretEndsAt',
+  'tagsJson',
   'createdAt',
   'updatedAt',
 ] as const;
@@ -45,12 +47,14 @@ export type KeyRecord = ApiKey & SpendState & Row<KeysTable, (typeof COLUMNS)[nu
 
 export type NewKey = StoredSecret &
   Row<KeysTable, 'id' | 'organizationId' | 'projectId' | 'createdBy' | 'description' | 'kind' | 'expiresAt'> &
+  Partial<Pick<Row<KeysTable>, 'tagsJson'>> &
   Pick<SpendState, 'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'>;
 
-/** What may change on a key: the columns of its transitions, its label, its secret. */
+/** What may change on a key: the columns of its transitions, its label, its tags, its secret. */
 export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
   Partial<StoredSecret> & {
     description?: string;
+    tagsJson?: string;
     /** Keeps the secret that is there as the previous one until then; null ends the previous one. */
     previousSecretEndsAt?: number | null;
   };
@@ -129,7 +133,10 @@ function previousSecret({ previousSecretEndsAt: endsAt }: KeyChanges) {
   return { previousSecretHash: sql.ref<string>('secretHash'), previousPepperId: sql.ref<string>('pepperId') };
 }
 
-/** Writes what a transition of domain/api-key.ts changes, or a new label or secret; returns the key as it is then. */
+/**
+ * Writes what a transition of domain/api-key.ts changes, or a new label, new tags or a secret; returns the key as it is then. Tags
+ * raise the rule revision, as rules do: custom policy goes by them.
+ */
 export function updateKey(
   db: Database,
   organizationId: string,
@@ -145,6 +152,7 @@ export function updateKey(
         .where('organizationId', '=', organizationId)
         .where('id', '=', id),
     );
+    if (changes.tagsJson !== undefined) raiseRuleRevision(db, organizationId);
     const key = findKey(db, organizationId, id);
     if (changed !== 1 || key === undefined) throw notFound('There is no such key.');
     return key;

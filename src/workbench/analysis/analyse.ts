@@ -132,6 +132,9 @@ const withDraftKey = (world: World, organizationId: string): World => ({
   members: new Map([...world.members, [DRAFT_MEMBER, { id: DRAFT_MEMBER, organizationId, email: '', rules: [] }]]),
   keys: new Map([
     ...world.keys,
-    [DRAFT_KEY, { id: DRAFT_KEY, organizationId, projectId: null, memberId: DRAFT_MEMBER, description: '', rules: [] }],
+    [
+      DRAFT_KEY,
+      { id: DRAFT_KEY, organizationId, projectId: null, memberId: DRAFT_MEMBER, description: '', tags: [], rules: [] },
+    ],
   ]),
 });

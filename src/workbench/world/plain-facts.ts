@@ -1,9 +1,9 @@
-import { policyTime } from '../../core/call/policy-facts.ts';
+import { policyTime, type RequestFacts } from '../../core/call/policy-facts.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import type { FixtureFacts, PolicyFacts } from '../../generated/types.ts';
+import type { FixtureFacts } from '../../generated/types.ts';
 
 /** Of a short chat on a Monday. */
-export const PLAIN_FACTS: PolicyFacts = {
+export const PLAIN_FACTS: RequestFacts = {
   time: policyTime(Date.UTC(2026, 0, 5, 12)),
   door: 'rest',
   stream: false,
@@ -15,7 +15,7 @@ export const PLAIN_FACTS: PolicyFacts = {
 };
 
 /** Facts as a fixture has them, the plain ones filled in. @throws ApiError 400 for a time that is none */
-export function factsOf(facts: FixtureFacts = {}): PolicyFacts {
+export function factsOf(facts: FixtureFacts = {}): RequestFacts {
   const time = facts.time === undefined ? undefined : Date.parse(facts.time);
   if (Number.isNaN(time)) throw invalidRequest('It must be a time such as 2026-01-31T12:00:00Z.', '/time');
   return {

@@ -30,10 +30,11 @@ export function worldDocument(world: World): WorldDocument {
         .map((member) => ({ id: member.id, email: member.email, rules: member.rules.map(documentRule) })),
       keys: keys
         .filter(({ organizationId }) => organizationId === id)
-        .map(({ id, memberId, description, rules }) => ({
+        .map(({ id, memberId, description, tags, rules }) => ({
           id,
           memberId,
           description,
+          tags: [...tags],
           rules: rules.map(documentRule),
         })),
     })),
@@ -104,9 +105,9 @@ function addKeys(
         `${place}/memberId`,
       );
     }
-    const { memberId, description = '' } = key;
+    const { memberId, description = '', tags = [] } = key;
     const rules = readRules(key.rules, place);
-    all.add(place, { id: key.id, organizationId: id, projectId: null, memberId, description, rules });
+    all.add(place, { id: key.id, organizationId: id, projectId: null, memberId, description, tags, rules });
   }
 }
 

@@ -49,6 +49,7 @@ export interface WorldKey {
   /** Null where it is not known: in a document. */
   readonly projectId: string | null;
   readonly description: string;
+  readonly tags: readonly string[];
   readonly rules: readonly WorldRule[];
 }
 

@@ -10,6 +10,7 @@ import {
   reactivateKey,
   rollKey,
 } from '../../../src/admin/keys/keys.ts';
+import { createPlatformKey } from '../../../src/admin/keys/platform-keys.ts';
 import { hashSecret } from '../../../src/domain/secret.ts';
 import { createBudgetReads } from '../../../src/store/budgets/budget-reads.ts';
 import type { Database } from '../../../src/store/db/database.ts';
@@ -17,6 +18,7 @@ import { Freshness } from '../../../src/store/db/freshness.ts';
 import { createKeyReads, type KeyReads } from '../../../src/store/tenants/key-credential.ts';
 import { findKey } from '../../../src/store/tenants/keys.ts';
 import { removeMember } from '../../../src/store/tenants/members.ts';
+import { getOrganization } from '../../../src/store/tenants/tenants.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from '../tenants.ts';
 
 const HOUR = 3_600_000;
@@ -62,10 +64,41 @@ describe('a new key', () => {
       currentPeriodResetAt: null,
       lastUsedAt: null,
       previousTokenEndsAt: null,
+      tags: [],
       token: 'pcl_secret',
     });
     expect(keyReads().find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);
     expect(getKey(db, admin, key.id, startMs).key).not.toHaveProperty('token');
+  });
+
+  it('has tags, sorted and without repeats, and custom policy goes by them: a change raises the rule revision', () => {
+    const revision = () => getOrganization(db, ID.organization).ruleRevision;
+    const { key } = createKey(db, admin, { projectId: ID.project, tags: ['team:b', 'contractor', 'team:b'] }, write);
+    const read = () => keyReads().find(hashSecret(key.token ?? '', pepper))?.tags;
+    expect([key.tags, read()]).toEqual([
+      ['contractor', 'team:b'],
+      ['contractor', 'team:b'],
+    ]);
+    const before = revision();
+    expect(changeKey(db, admin, key.id, { description: 'CI' }, startMs).key.tags).toEqual(['contractor', 'team:b']);
+    expect(revision()).toBe(before);
+    expect(changeKey(db, admin, key.id, { tags: [] }, startMs).key.tags).toEqual([]);
+    expect([revision(), read()]).toEqual([before + 1, []]);
+  });
+
+  it('has no tags from a developer, and none of another shape; a platform key has none', () => {
+    const mine = createKey(db, developer, { projectId: ID.project, tags: [] }, write).key.id;
+    const refused = refusal(403, 'Developers cannot change the tags of keys.');
+    expect(() => createKey(db, developer, { projectId: ID.project, tags: ['trusted'] }, write)).toThrow(refused);
+    expect(() => changeKey(db, developer, mine, { tags: [] }, startMs)).toThrow(refused);
+    const must = 'must be a word or `name:value`, of small letters, digits and _ . -';
+    expect(() => changeKey(db, admin, mine, { tags: ['ok', 'Not'] }, startMs)).toThrow(
+      refusal(400, `/tags/1 ("Not") ${must}.`, '/tags/1'),
+    );
+    const { platformKey } = createPlatformKey(db, admin, { projectId: ID.project }, write);
+    expect(() => changeKey(db, admin, platformKey.id, { tags: ['ci'] }, startMs)).toThrow(
+      refusal(403, 'A platform key has no tags: it makes no calls.'),
+    );
   });
 
   it('is another member’s when one is named, by id or e-mail, but a developer’s only their own', () => {

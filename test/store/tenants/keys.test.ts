@@ -27,6 +27,7 @@ describe('the credential of a secret', () => {
       memberId: tenant.memberId,
       memberRole: 'owner',
       groupIds: [],
+      tags: [],
       plan: 'enterprise',
       ruleRevision: 0,
       cachingEnabled: true,
@@ -160,6 +161,7 @@ describe('keys', () => {
       currentPeriodStartedAt: null,
       lastUsedAt: null,
       previousSecretEndsAt: null,
+      tagsJson: '[]',
       createdAt: START,
       updatedAt: START,
     });

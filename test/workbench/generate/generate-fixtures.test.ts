@@ -53,7 +53,15 @@ function worldOf({ organization = [], group = [], member = [], key = [] }: Rules
     keys: new Map([
       [
         'key_1',
-        { id: 'key_1', organizationId, projectId: null, memberId: 'mem_1', description: 'CI', rules: described(key) },
+        {
+          id: 'key_1',
+          organizationId,
+          projectId: null,
+          memberId: 'mem_1',
+          description: 'CI',
+          tags: [],
+          rules: described(key),
+        },
       ],
     ]),
   };
@@ -129,6 +137,7 @@ describe('generated fixtures', () => {
       projectId: null,
       memberId: 'mem_1',
       description: '',
+      tags: [],
       rules: world.keys.get('key_1')?.rules ?? [],
     };
     const all = { ...world, keys: new Map([...world.keys, ['key_2', stranger]]) };

@@ -32,6 +32,7 @@ const ownerKey = {
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
+  tags: [],
 };
 const developerKey = {
   ...ownerKey,

@@ -47,6 +47,7 @@ describe('POST /v1/master/keys', () => {
           currentPeriodResetAt: null,
           lastUsedAt: null,
           previousTokenEndsAt: null,
+          tags: [],
           token: 'pcl_secret',
         },
       },

@@ -34,6 +34,7 @@ const platformKey = {
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
+  tags: [],
 };
 
 it('GET /v1/master/platform-keys lists platform keys and no others, by project too; developers their own', async () => {

@@ -47,6 +47,7 @@ it('POST /v1/master/platform-keys makes a key whose token is shown once, and whi
     currentPeriodResetAt: null,
     lastUsedAt: null,
     previousTokenEndsAt: null,
+    tags: [],
   });
 
   const call = await send(gateway.origin, {
