@@ -228,6 +228,7 @@ describe('a principal', () => {
         { scope: 'member', id: gateway.memberId },
         { scope: 'key', id: gateway.keyId },
       ],
+      keyTags: [],
       ruleRevision: 0,
       capped: false,
     });
