@@ -97,7 +97,8 @@ function sorted({ permitted, violations, shadow }: PolicyDecision): PolicyDecisi
   };
 }
 
-function sortedViolations(violations: readonly PolicyViolation[]): PolicyViolation[] {
+function sortedViolations(violations: PolicyViolation[]): PolicyViolation[] {
+  if (violations.length < 2) return violations;
   const keyed = violations.map((violation) => ({ violation, key: violationKey(violation) }));
   return keyed.sort((a, b) => (a.key < b.key ? -1 : 1)).map(({ violation }) => violation);
 }

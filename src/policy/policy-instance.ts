@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module';
-import { deepFreeze } from '../lib/deep-freeze.ts';
 
 /** The SDK's ES module does not export `loadPolicySync`; its CommonJS face does. */
 const { loadPolicySync }: typeof import('@open-policy-agent/opa-wasm') = createRequire(import.meta.url)(
@@ -40,7 +39,7 @@ const MAX_PAGES = 8_192;
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
-/** What an evaluation gave; frozen. */
+/** What an evaluation gave; what is made of it is to be frozen. */
 export interface Answer {
   readonly result: unknown;
 }
@@ -164,5 +163,5 @@ function onlyResult(results: unknown): Answer {
   if (!Array.isArray(results) || results.length !== 1) throw new TypeError('The policy gave no single result.');
   const [first]: unknown[] = results;
   if (typeof first !== 'object' || first === null || !('result' in first)) throw new TypeError('The result is empty.');
-  return deepFreeze(first);
+  return first;
 }
