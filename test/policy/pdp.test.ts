@@ -39,6 +39,7 @@ describe('a decision', () => {
     expect(pdp.decide(structuredClone(CALL), dataOfKey(denyModels('swift-1')))).toBe(decision);
     expect(() => decision.permitted.push('acme/swift-1')).toThrow(TypeError);
     expect(() => decision.violations.pop()).toThrow(TypeError);
+    expect(() => Object.assign(Object(decision.violations[0]), { effect: 'allow' })).toThrow(TypeError);
     const permitted = pdp.permitted(CALL, open);
     expect(pdp.permitted(CALL, open)).toBe(permitted);
     expect(Object.isFrozen(permitted)).toBe(true);
