@@ -990,12 +990,15 @@ export interface SeenRule {
 }
 
 export interface DenialStep {
-  scope: Scope;
+  /**
+   * Whose rules; `custom`: those of the package `custom` in the policy bundle.
+   */
+  scope: Scope | 'custom';
   /**
    * The group's id; present exactly when the scope is `group`.
    */
   group?: string;
-  kind: 'models' | 'providers' | 'pricing' | 'ip_cidrs';
+  kind: RuleKind | 'custom';
   effect: 'allow' | 'deny';
   /**
    * Sorted.
@@ -5955,6 +5958,10 @@ export interface ReplayReport {
    * With the recorded rules, of the decisions that the same policy had made: whether what came is, byte for byte, what is on record. Else null.
    */
   recorded: null | ReplayProof;
+  /**
+   * Decisions that were judged by a policy with a package `custom` and have no facts of their request on record: the policy then had none. What `custom` says of facts was not tried on them.
+   */
+  withoutFacts: number;
   groupBy: ReplayDimension[];
   /**
    * Decisions that changed alike, those of most decisions first.
@@ -5967,7 +5974,7 @@ export interface ReplayReport {
   /**
    * Every rule that a group names.
    */
-  rules: AccessRule[];
+  rules: ReplayRule[];
   /**
    * Of drafts: names that neither the catalogue nor the organization has, with the nearest one.
    */
@@ -6057,6 +6064,26 @@ export interface ReplayGroup {
    * Ids of the first decisions of a group, by the time; of those that are alike in all, of one.
    */
   examples: string[];
+}
+
+export interface ReplayRule {
+  /**
+   * Of a rule, or what the package `custom` calls it.
+   */
+  id: string;
+  /**
+   * Whose rules; `custom`: those of the package `custom` in the policy bundle.
+   */
+  scope: Scope | 'custom';
+  /**
+   * Of the group whose rule it is; present exactly when the scope is `group`.
+   */
+  groupName?: string;
+  ruleType: RuleType | 'deny_custom';
+  /**
+   * Of `custom`, its message.
+   */
+  description: string | null;
 }
 
 export interface ReplayNamed {

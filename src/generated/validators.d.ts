@@ -243,6 +243,7 @@ import type {
   ReplayReport,
   ReplayRequest,
   ReplayResult,
+  ReplayRule,
   ReplayUnjudged,
   ResponseFormat,
   RoutingAttempt,
@@ -548,6 +549,7 @@ export declare const validateReplayProof: Validator<ReplayProof>;
 export declare const validateReplayReport: Validator<ReplayReport>;
 export declare const validateReplayRequest: Validator<ReplayRequest>;
 export declare const validateReplayResult: Validator<ReplayResult>;
+export declare const validateReplayRule: Validator<ReplayRule>;
 export declare const validateReplayUnjudged: Validator<ReplayUnjudged>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;

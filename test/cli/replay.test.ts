@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { formatTime, systemClock } from '../../src/domain/time.ts';
@@ -154,6 +155,16 @@ it('judges by a bundle, and says whose policy had decided', async () => {
       [`4 of them had been decided by another policy, ${REVISION}`],
     ],
   });
+});
+
+it('says where a bundle was not tried in full, because a decision has no facts on record', async () => {
+  const file = fileURLToPath(new URL('../fixtures/policy/examples.tar.gz', import.meta.url));
+  const { code, lines, stderr } = await replay('--bundle', file, '--fail-on', 'new-denial');
+  expect([code, stderr]).toEqual([1, 'portcullis: 4 decisions without facts.\n']);
+  expect(lines.flat()).toContain(
+    '4 without facts of the request on record: what the package custom says of facts was not tried on them',
+  );
+  expect((await replay('--bundle', file)).code).toBe(0);
 });
 
 it('takes some of the log, and groups by what is asked for', async () => {

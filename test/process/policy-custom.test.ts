@@ -28,15 +28,15 @@ afterEach(async () => {
 });
 
 /** The bundle, with other data of its own and without the fixtures that are about those that it was built with. */
+function writeBundle(file: string, contractors: readonly string[]): void {
+  const built = readArchive(readFileSync(new URL('../fixtures/policy/contractors.tar.gz', import.meta.url)));
+  const { 'fixtures/images.yaml': _, ...files } = Object.fromEntries(built);
+  writeFileSync(file, archiveOf({ ...files, 'data.json': JSON.stringify({ custom_data: { contractors } }) }));
+}
+
 async function start(contractors: (member: string) => readonly string[]): Promise<void> {
   const file = path.join(folder, 'bundle.tar.gz');
-  const built = readArchive(readFileSync(new URL('../fixtures/policy/contractors.tar.gz', import.meta.url)));
-  const write = (members: readonly string[]): void => {
-    const { 'fixtures/images.yaml': _, ...files } = Object.fromEntries(built);
-    const data = JSON.stringify({ custom_data: { contractors: members } });
-    writeFileSync(file, archiveOf({ ...files, 'data.json': data }));
-  };
-  write([]);
+  writeBundle(file, []);
   gateway = await startGateway({ POLICY_BUNDLE: file, POLICY_BUNDLE_POLL_SECONDS: '1' });
   // While the machine is busy it may not be ready, and then says nothing of the policy.
   const digest = async () => Object((await send(gateway.origin, { path: '/ready' })).json).policy?.digest;
@@ -44,7 +44,7 @@ async function start(contractors: (member: string) => readonly string[]): Promis
   while (before === undefined) before = await digest();
   const members = contractors(gateway.memberId);
   if (members.length === 0) return;
-  write(members);
+  writeBundle(file, members);
   await expect.poll(digest, { timeout: 60_000 }).toEqual(expect.not.stringContaining(String(before)));
 }
 
@@ -78,6 +78,28 @@ describe('a package custom', { timeout: 120_000 }, () => {
     expect(explained.stdout).toContain('no-images-for-contractors');
     const found = await portcullis(['decisions', 'list', '--reason', 'deny_custom', '--json'], environment);
     expect(JSON.parse(found.stdout).decisions).toHaveLength(1);
+  });
+
+  it('is named by a replay, as the rules are', async () => {
+    await start((member) => [member]);
+    expect((await draw(gateway, fox())).status).toBe(403);
+    const file = path.join(folder, 'without.tar.gz');
+    writeBundle(file, []);
+    const { stdout } = await portcullis(['replay', '--bundle', file, '--json'], { DATA_DIR: gateway.dataDir });
+    const { changed, groups, rules, withoutFacts } = JSON.parse(stdout);
+    expect({ permitted: changed.permitted, named: groups[0].ruleIds, rules, withoutFacts }).toEqual({
+      permitted: 1,
+      named: ['no-images-for-contractors'],
+      rules: [
+        {
+          id: 'no-images-for-contractors',
+          scope: 'custom',
+          ruleType: 'deny_custom',
+          description: 'contractors make no images',
+        },
+      ],
+      withoutFacts: 0,
+    });
   });
 
   it('permits nothing that rules deny, and is never the reason where they do', async () => {

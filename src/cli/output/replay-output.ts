@@ -43,7 +43,7 @@ export function showReplay(report: ReplayReport, { json }: { readonly json?: tru
   for (const warning of report.warnings) warn(`warning: ${warning}`);
 }
 
-function sums({ changed, unchanged, unjudged, otherPolicies, recorded }: ReplayReport): string[] {
+function sums({ changed, unchanged, unjudged, otherPolicies, withoutFacts, recorded }: ReplayReport): string[] {
   const { denied, permitted, widened, narrowed } = changed;
   return [
     `  ${denied} newly denied, ${permitted} newly permitted, ${widened} with more candidates, ${narrowed} with fewer, ${unchanged} as they were`,
@@ -53,6 +53,11 @@ function sums({ changed, unchanged, unjudged, otherPolicies, recorded }: ReplayR
     ...otherPolicies.map(
       ({ digest, decisions }) => `  ${decisions} of them had been decided by another policy, ${digest.slice(0, 12)}`,
     ),
+    ...(withoutFacts === 0
+      ? []
+      : [
+          `  ${withoutFacts} without facts of the request on record: what the package custom says of facts was not tried on them`,
+        ]),
     ...unjudged.map(
       ({ reason, decisions, examples }) => `  ${decisions} not judged: ${UNJUDGED[reason]} (${examples.join(', ')})`,
     ),

@@ -105,7 +105,7 @@ function reportOf(
   ]);
   // What is drafted has no name in the database.
   const nameOf = (id: string): string | null => present.get(id) ?? stored.get(id) ?? null;
-  const { judged, identical, different } = tally;
+  const { judged, identical, different, withoutFacts } = tally;
   return {
     ...told,
     from: formatTime(from),
@@ -116,13 +116,14 @@ function reportOf(
     unjudged,
     otherPolicies: [...tally.otherPolicies].map(([digest, decisions]) => ({ digest, decisions })),
     recorded: subjectsOf === null ? { identical, different, differences } : null,
+    withoutFacts,
     groupBy: [...groupBy],
     groups: groups.map((group) => reportedGroup(group, nameOf, idsOf)),
     moreGroups: sorted.length - groups.length,
-    rules: rules.map(({ groupId, ...rule }) => ({
+    rules: rules.map(({ groupId, message, ...rule }) => ({
       ...rule,
       ...(groupId === undefined ? {} : { groupName: nameOf(groupId) ?? groupId }),
-      description: nameOf(rule.id),
+      description: message ?? nameOf(rule.id),
     })),
   };
 }

@@ -23,6 +23,8 @@ export class Tally {
   readonly unjudged = new Map<Unjudged, Counted>();
   readonly differences: Difference[] = [];
   judged = 0;
+  /** Judged, by a policy that takes the facts of a request. */
+  withoutFacts = 0;
   identical = 0;
   different = 0;
   readonly #by: JudgedBy;
@@ -39,9 +41,11 @@ export class Tally {
     }
     const { bundleDigest } = verdict;
     const isOther = bundleDigest !== this.#by.pdp.bundleDigest;
+    const lacksFacts = this.#by.pdp.takesFacts && input.facts === undefined;
     const change = verdictChange(verdict, input, judgement);
     for (const alike of calls) {
       this.judged += alike.calls;
+      if (lacksFacts) this.withoutFacts += alike.calls;
       if (isOther) this.otherPolicies.set(bundleDigest, (this.otherPolicies.get(bundleDigest) ?? 0) + alike.calls);
       else if (this.#by.subjectsOf === null) this.#compare(verdict, judgement.recorded, alike);
       if (change !== undefined) this.groups.add(change, alike);

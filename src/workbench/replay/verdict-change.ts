@@ -1,11 +1,15 @@
-import type { AccessRule, DenialStep, PolicyInput, PolicyViolation, ReplayChange } from '../../generated/types.ts';
+import type { DenialStep, PolicyInput, PolicyViolation, ReplayChange, ReplayRule } from '../../generated/types.ts';
 import type { DenialReason } from '../../policy/denial-reason.ts';
 import { permittedBy } from '../../policy/permitted-by.ts';
 import type { LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
 import type { Judgement } from './judge-again.ts';
 
 /** A rule, and of which group, where it is one's. */
-export type ChangeRule = Pick<AccessRule, 'id' | 'scope' | 'ruleType'> & { readonly groupId?: string };
+export type ChangeRule = Pick<ReplayRule, 'id' | 'scope' | 'ruleType'> & {
+  readonly groupId?: string;
+  /** What the package `custom` says. */
+  readonly message?: string;
+};
 
 /** How a judgement differs from the decision that is on record. */
 export interface VerdictChange {
@@ -42,12 +46,15 @@ const against =
     candidate !== undefined && candidates.has(candidate);
 
 /** A denial, or a violation. */
-type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds'>;
+type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds' | 'values'>;
 
-/** By their ids, each once; what the package `custom` of a bundle denies is no rule. */
+/** By their ids, each once; what the package `custom` of a bundle denies goes by the id that it states. */
 function rulesOf(steps: readonly Denying[]): ChangeRule[] {
-  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds }) => {
-    if (scope === 'custom' || kind === 'custom') return [];
+  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds, values }) => {
+    if (kind === 'custom') {
+      const message = values.join(', ');
+      return ruleIds.map((id): [string, ChangeRule] => [id, { id, scope, ruleType: 'deny_custom', message }]);
+    }
     return ruleIds.map((id): [string, ChangeRule] => {
       const rule = { id, scope, ruleType: `${effect}_${kind}` } as const;
       return [id, group === undefined ? rule : { ...rule, groupId: group }];

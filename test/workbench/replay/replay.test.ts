@@ -43,6 +43,7 @@ const same = (by: 'recorded' | 'current', decisions: number) => ({
   changed: NOTHING,
   unjudged: [],
   otherPolicies: [],
+  withoutFacts: 0,
   recorded: by === 'recorded' ? { identical: decisions, different: 0, differences: [] } : null,
   groupBy: ['key', 'member', 'rule', 'model'],
   groups: [],

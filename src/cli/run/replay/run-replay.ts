@@ -77,8 +77,8 @@ function judgingRules(
   return { by: recorded ? 'recorded' : 'current', world, warnings: [] };
 }
 
-/** What makes the command fail. A decision that cannot be judged hides whatever is asked of it. */
-function faultsOf({ changed, unjudged, recorded }: ReplayReport, failOn: readonly FailOn[]): string[] {
+/** What makes the command fail. A decision that cannot be judged, or not in full, hides whatever is asked of it. */
+function faultsOf({ changed, unjudged, withoutFacts, recorded }: ReplayReport, failOn: readonly FailOn[]): string[] {
   const access = changed.permitted + changed.widened;
   const isAsked = failOn.length > 0 || recorded !== null;
   const hidden = unjudged.filter(({ reason }) => isAsked && reason !== 'subject_gone');
@@ -90,5 +90,6 @@ function faultsOf({ changed, unjudged, recorded }: ReplayReport, failOn: readonl
     ...(failOn.includes('new-denial') && changed.denied > 0 ? [`${changed.denied} newly denied`] : []),
     ...(failOn.includes('new-access') && access > 0 ? [`${access} newly permitted`] : []),
     ...(count > 0 ? [`${counted(count, 'decision')} not judged`] : []),
+    ...(failOn.length > 0 && withoutFacts > 0 ? [`${counted(withoutFacts, 'decision')} without facts`] : []),
   ];
 }

@@ -54,6 +54,7 @@ const same = (by: ReplayReport['by'], count: number) => ({
   changed: NOTHING,
   unjudged: [],
   otherPolicies: [],
+  withoutFacts: 0,
   recorded: by === 'recorded' ? { identical: count, different: 0, differences: [] } : null,
   groupBy: ['key', 'member', 'rule', 'model'],
   groups: [],
