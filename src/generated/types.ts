@@ -5277,6 +5277,10 @@ export interface EvaluateCall {
    * Client address; absent or null when unknown.
    */
   address?: string | null;
+  /**
+   * For a policy with a package `custom`. What is left out is that of a short chat over REST now.
+   */
+  facts?: FixtureFacts;
 }
 
 /**
@@ -5296,6 +5300,10 @@ export interface Explanation {
    * What is judged: `provider/model`.
    */
   candidates: string[];
+  /**
+   * Of the request, as the policy sees them; present exactly when it has a package `custom`.
+   */
+  facts?: PolicyFacts;
   /**
    * What the model's name means too, and cannot be called.
    */

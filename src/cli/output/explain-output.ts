@@ -78,7 +78,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     printJson(explanation);
     return;
   }
-  const { outcome, reason, request, candidates, permitted, withoutCredential, violations, rules } = explanation;
+  const { outcome, reason, request, candidates, permitted, withoutCredential, violations, rules, facts } = explanation;
   const from = request.address ?? 'an unknown address';
   print(
     `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
@@ -95,6 +95,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
   }
   violationTable(rules, violations);
   print('');
+  if (facts !== undefined) print('Custom policy has judged a short chat over REST now, but for what --facts says.\n');
   showFlips(explanation);
   showAlternative(explanation);
   const { shadow } = explanation;

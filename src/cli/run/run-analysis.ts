@@ -1,6 +1,9 @@
 import { servedProviders } from '../../config/service-provider.ts';
 import { policyRevision } from '../../core/access/authorize.ts';
-import type { AccessChanges, AccessDiff, EvaluateCall, LintFinding } from '../../generated/types.ts';
+import { checkShape } from '../../domain/check-shape.ts';
+import { ApiError } from '../../domain/errors.ts';
+import type { AccessChanges, AccessDiff, EvaluateCall, FixtureFacts, LintFinding } from '../../generated/types.ts';
+import { validateFixtureFacts } from '../../generated/validators.js';
 import { counted } from '../../lib/counted.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import { accessOverview, accessReport } from '../../workbench/analysis/access.ts';
@@ -27,7 +30,12 @@ interface CommonOptions {
 export type AccessOptions = CommonOptions & Partial<Shown> & { readonly all?: true; readonly denied?: true };
 export type DiffOptions = CommonOptions & Partial<Shown> & { readonly draft?: string; readonly failOn?: 'new-access' };
 export type LintOptions = CommonOptions & { readonly strict?: true };
-export type ExplainOptions = CommonOptions & EvaluateCall & { readonly key: string };
+export type ExplainOptions = CommonOptions &
+  Omit<EvaluateCall, 'facts'> & {
+    readonly key: string;
+    /** JSON text. */
+    readonly facts?: string;
+  };
 
 /** `portcullis access`. */
 export async function runAccess(
@@ -144,15 +152,29 @@ export async function runLint(env: Environment, source: string | undefined, opti
 const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';
 
 /** `portcullis policy explain`. */
-export async function runExplain(env: Environment, { key, org, json, ...call }: ExplainOptions): Promise<void> {
-  const { world, stored } = await inWorkspace(env, 'read', org, (workspace) => {
+export async function runExplain(
+  env: Environment,
+  { key, org, json, facts, ...request }: ExplainOptions,
+): Promise<void> {
+  const call = facts === undefined ? request : { ...request, facts: readFacts(facts) };
+  const { world, stored, now } = await inWorkspace(env, 'read', org, (workspace) => {
     const there = worldIn(workspace);
-    return { world: there, stored: there.keys.get(keyId(workspace, key)) };
+    return { world: there, stored: there.keys.get(keyId(workspace, key)), now: workspace.now };
   });
   if (stored === undefined) throw new Error(`There is no key ${key}.`);
-  const asked = readCall(world, stored, call);
+  const asked = readCall(world, stored, call, now);
   const explanation = withPdp(env, (pdp) => explain(pdp, world, stored, asked, revisionOf(world, pdp)));
   showExplanation(explanation, json ? { json } : {});
+}
+
+/** @throws UsageError */
+function readFacts(text: string): FixtureFacts {
+  try {
+    return checkShape(validateFixtureFacts, JSON.parse(text));
+  } catch (error) {
+    if (error instanceof ApiError) throw new UsageError(`--facts: ${error.message}`, { cause: error });
+    throw new UsageError(`--facts is not JSON: ${text}`, { cause: error });
+  }
 }
 
 const worldIn = ({ db, installation, actor }: Workspace): World => readWorld(db, installation(), actor.organizationId);

@@ -30,6 +30,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   from: '--from',
   to: '--to',
+  tags: '--tags',
   ...Object.fromEntries(RULE_TYPES.flatMap((type) => factsOf(type).list ?? []).map((list) => [list, 'The entry'])),
   ...Object.fromEntries(
     Object.values(conditionOptions()).flatMap(({ fields }) =>

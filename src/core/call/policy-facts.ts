@@ -34,13 +34,17 @@ export function requestFacts(
     text_bytes: demand.textTokens,
     modalities: [...(demand.hasAudio ? (['audio'] as const) : []), ...(demand.hasPictures ? (['image'] as const) : [])],
     tool_names: [...toolNames],
-    worst_case_cost: Object.fromEntries(candidates.flatMap((mapping) => worstCaseAt(mapping, demand))),
+    worst_case_cost: worstCases(candidates, demand),
     meta: { ...context.findMeta?.() },
   };
 }
 
 /** Pico-dollars in a millionth of a dollar. */
 const MICRO = 1_000_000n;
+
+/** By candidate id, in millionths of a US dollar, rounded up; one whose price is unknown is missing. */
+export const worstCases = (candidates: readonly Mapping[], demand: Demand): Record<string, number> =>
+  Object.fromEntries(candidates.flatMap((mapping) => worstCaseAt(mapping, demand)));
 
 function worstCaseAt(mapping: Mapping, demand: Demand): [id: string, microDollars: number][] {
   const bound = boundOf(mapping, demand);

@@ -1,8 +1,7 @@
-import { modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { ChatRequest } from '../../generated/types.ts';
-import { choicesFor, choose } from '../models/auto-choices.ts';
+import { choicesFor, choose, nothingFits } from '../models/auto-choices.ts';
 import type { FindReachable, ListCaller } from '../models/reachable.ts';
 import { takers } from '../models/resolve.ts';
 import { unsupportedIn } from './chat-exchange.ts';
@@ -24,6 +23,6 @@ export async function chooseAuto(
 ): Promise<readonly Mapping[]> {
   const { reach, mappings, usable } = await findReachable(caller);
   const fitting = choicesFor(request, mappings, clock.now());
-  if (fitting.length === 0) throw modelNotFound('No model that this project has a credential for fits the request.');
+  if (fitting.length === 0) throw nothingFits();
   return choose(takers(fitting, reach, unsupportedIn(request)), usable);
 }

@@ -1,4 +1,5 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
+import { type ApiError, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { isPast } from '../../domain/time.ts';
 import type { ChatRequest } from '../../generated/types.ts';
@@ -32,6 +33,10 @@ export function choose(choices: readonly Mapping[], usable: (mapping: Mapping) =
   const permitted = choices.filter(usable);
   return permitted.length === 0 ? choices.slice(0, REFUSED) : permitted.slice(0, CHOSEN);
 }
+
+/** The answer where nothing can be chosen. */
+export const nothingFits = (): ApiError =>
+  modelNotFound('No model that this project has a credential for fits the request.');
 
 /** What a request asks of a model. */
 interface Needs {

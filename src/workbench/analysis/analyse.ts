@@ -28,6 +28,8 @@ export interface AnalysisTools {
   readonly db: Database;
   readonly installation: Installation;
   readonly bundle: PolicyBundle;
+  /** Epoch ms. */
+  readonly now: number;
 }
 
 export interface Analysed {
@@ -37,7 +39,7 @@ export interface Analysed {
 
 /** Does one job, on the rules as they are now. @param onProgress of a replay. @throws ApiError, PolicyFailure */
 export async function analyse(
-  { db, installation, bundle }: AnalysisTools,
+  { db, installation, bundle, now }: AnalysisTools,
   job: AnalysisJob,
   onProgress: OnProgress = () => {},
 ): Promise<Analysed> {
@@ -51,7 +53,7 @@ export async function analyse(
       return { body, policyRevision: revision };
     }
     case 'evaluate':
-      return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, revision)), policyRevision: revision };
+      return { body: withPdp(bundle, (pdp) => evaluate(pdp, world, job, { revision, now })), policyRevision: revision };
     case 'diff':
       return { body: await draftDiff(bundle, world, job.rules, job), policyRevision: revision };
     case 'replacements': {
@@ -117,13 +119,18 @@ interface EvaluateJob {
 }
 
 /** The request by a stored key, or by one that is not there: it belongs to nobody and has the draft rules alone. */
-function evaluate(pdp: Pdp, stored: World, { organizationId, body }: EvaluateJob, revision: string): Explanation {
+function evaluate(
+  pdp: Pdp,
+  stored: World,
+  { organizationId, body }: EvaluateJob,
+  { revision, now }: { readonly revision: string; readonly now: number },
+): Explanation {
   const keyId = body.key ?? DRAFT_KEY;
   const drafts = body.rules ?? [];
   const world = applyDrafts(body.key === undefined ? withDraftKey(stored, organizationId) : stored, drafts, keyId);
   const key = world.keys.get(keyId);
   if (key === undefined) throw notFound('There is no such key that calls models.');
-  const call = readCall(world, key, body.request, '/request');
+  const call = readCall(world, key, body.request, now, '/request');
   return { ...explain(pdp, world, key, call, revision), warnings: draftWarnings(world, drafts) };
 }
 

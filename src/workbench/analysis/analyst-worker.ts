@@ -18,7 +18,7 @@ answerQuestions(
   async ({ job, now, bundle, progress }: AnalysisQuestion): Promise<Analysis> => {
     clock.set(now);
     const shared = new SharedProgress(progress);
-    const { body, policyRevision } = await analyse({ db, installation, bundle }, job, (done, all) => {
+    const { body, policyRevision } = await analyse({ db, installation, bundle, now }, job, (done, all) => {
       if (!shared.tell(done, all)) throw new ApiError(499, 'client_closed_request', 'The client has left.');
     });
     return { json: new TextEncoder().encode(JSON.stringify(body)), policyRevision };

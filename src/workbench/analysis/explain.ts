@@ -1,9 +1,12 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
-import { actionOf, permittedIds } from '../../core/access/permitted-ids.ts';
+import { actionOf, type ListScope, permittedIds } from '../../core/access/permitted-ids.ts';
+import type { RequestFacts } from '../../core/call/policy-facts.ts';
+import { AUTO, choicesFor, choose, nothingFits } from '../../core/models/auto-choices.ts';
 import { doesNotServe, gives, noCredential, retired } from '../../core/models/resolve.ts';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
+import { formatTime } from '../../domain/time.ts';
 import type {
   EvaluateCall,
   ExplainedAlternative,
@@ -17,6 +20,7 @@ import { denialReason } from '../../policy/denial-reason.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from '../world/candidates.ts';
+import { factsOf, plainWorstCases } from '../world/plain-facts.ts';
 import { keySubjects, type World, type WorldKey, type WorldSubject } from '../world/world.ts';
 import { namedRules } from './access.ts';
 import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
@@ -31,15 +35,27 @@ export interface AskedCall {
   readonly hasCredential: boolean;
   /** Canonical; null when unknown. */
   readonly address: string | null;
+  readonly facts: RequestFacts;
 }
 
 /**
  * What the fields of a caller's request mean.
- * @param place where the request stands. @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for
+ * @param now epoch ms @param place where the request stands. @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for
  * one that cannot serve the action; 400 for what is no address
  */
-export function readCall(world: World, caller: Caller, call: EvaluateCall, place = ''): AskedCall {
+export function readCall(world: World, caller: Caller, call: EvaluateCall, now: number, place = ''): AskedCall {
+  const address = readAddress(call, place);
+  const meant = readMeant(world, caller, call, now);
+  const facts = factsOf({ time: formatTime(now), ...call.facts });
+  const worstCases = call.facts?.worstCaseCost ?? plainWorstCases(meant.action, meant.candidates, facts);
+  return { ...meant, address, facts: { ...facts, worst_case_cost: worstCases } };
+}
+
+type MeantCall = Omit<AskedCall, 'address' | 'facts'>;
+
+function readMeant(world: World, caller: Caller, call: EvaluateCall, now: number): MeantCall {
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
+  if (model === AUTO && (call.action ?? 'chat') === 'chat') return readAuto(world, caller, now);
   const meant = mappingsMeant(world, caller.organizationId, model);
   if (meant === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
   const credentials = credentialsIn(world);
@@ -53,12 +69,23 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
   const action = call.action ?? actionOf(first);
   const serving = meantNow.filter((mapping) => gives(mapping, action));
   if (serving.length === 0 && hasCredential) throw doesNotServe(model, action);
-  const address = call.address === undefined || call.address === null ? null : canonicalAddress(call.address);
-  if (address === null && typeof call.address === 'string') {
-    throw invalidRequest(`${place}/address ("${call.address}") is not an IPv4 or IPv6 address.`, `${place}/address`);
-  }
   const candidates = serving.length > 0 ? serving : meantNow;
-  return { action, model, candidates, withoutCredential, hasCredential, address };
+  return { action, model, candidates, withoutCredential, hasCredential };
+}
+
+function readAddress({ address: text = null }: EvaluateCall, place: string): string | null {
+  const address = text === null ? null : canonicalAddress(text);
+  if (address !== null || text === null) return address;
+  throw invalidRequest(`${place}/address ("${text}") is not an IPv4 or IPv6 address.`, `${place}/address`);
+}
+
+/** What `auto` can choose for a short chat. @throws ApiError 404 as the gateway */
+function readAuto(world: World, caller: Caller, now: number): MeantCall {
+  const credentials = credentialsIn(world);
+  const callable = mappingsOf(world, caller.organizationId).filter((mapping) => credentials(caller, mapping));
+  const candidates = choicesFor({ model: AUTO, messages: [] }, callable, now);
+  if (candidates.length === 0) throw nothingFits();
+  return { action: 'chat', model: AUTO, candidates, withoutCredential: [], hasCredential: true };
 }
 
 /**
@@ -68,8 +95,13 @@ export function readCall(world: World, caller: Caller, call: EvaluateCall, place
  */
 export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, policyRevision: string): Explanation {
   const subjects = keySubjects(world, key);
-  const bare = subjects.map(({ scope, id }) => ({ scope, id }));
-  const input = inputDocument(call.action, call.address, bare, call.candidates);
+  const scope: ListScope = {
+    subjects: subjects.map(({ scope, id }) => ({ scope, id })),
+    clientIp: call.address,
+    facts: pdp.takesFacts ? { ...call.facts, key_tags: [...key.tags] } : undefined,
+  };
+  const candidates = judgedCandidates(pdp, subjects, scope, call);
+  const input = inputDocument(call.action, call.address, scope.subjects, candidates, undefined, scope.facts);
   const judge: JudgeWithout = (without) => pdp.decide(input, documentOf(subjects, without));
   const decision = judge(new Set());
   const flips = smallestFlips(judge, subjects, input, decision);
@@ -87,15 +119,28 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
   return {
     ...answer,
     request: { action: call.action, model: call.model, address: call.address },
-    candidates: call.candidates.map(({ id }) => id),
+    candidates: candidates.map(({ id }) => id),
+    ...(scope.facts === undefined ? {} : { facts: scope.facts }),
     withoutCredential: call.withoutCredential.map(({ id }) => id),
     ...decision,
     rules: namedRules(subjects, named),
     flips,
-    alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call),
+    alternative: answer.outcome === 'permit' ? null : nearest(pdp, world, key, call, scope),
     warnings: [],
     policyRevision,
   };
+}
+
+/** All of them, or those that `auto` chooses, which it does by the rules alone. */
+function judgedCandidates(
+  pdp: Pdp,
+  subjects: readonly WorldSubject[],
+  { facts: _, ...scope }: ListScope,
+  { model, candidates }: AskedCall,
+): readonly Mapping[] {
+  if (model !== AUTO) return candidates;
+  const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, candidates);
+  return choose(candidates, ({ id }) => permitted.has(id));
 }
 
 /** The answer to the caller: as in the gateway, a credential comes before the policy. */
@@ -128,7 +173,8 @@ function nearest(
   pdp: Pdp,
   world: World,
   key: WorldKey,
-  { action, candidates, address }: AskedCall,
+  { action, candidates }: AskedCall,
+  scope: ListScope,
 ): ExplainedAlternative | null {
   const families = new Map(world.catalog.models().map(({ id, family }) => [id, family]));
   /** Nobody knows what a custom model is. */
@@ -146,7 +192,6 @@ function nearest(
   const near = mappingsOf(world, key.organizationId).filter(
     (mapping) => hasCredential(key, mapping) && actionOf(mapping) === action && distance(mapping) >= 0,
   );
-  const scope = { subjects: subjects.map(({ scope, id }) => ({ scope, id })), clientIp: address };
   const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, near);
   const [best] = near
     .filter(({ id }) => permitted.has(id))

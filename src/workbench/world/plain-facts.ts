@@ -1,6 +1,8 @@
-import { policyTime, type RequestFacts } from '../../core/call/policy-facts.ts';
+import { policyTime, type RequestFacts, worstCases } from '../../core/call/policy-facts.ts';
+import { chatDemand, type Demand, imageDemand, MODERATION_DEMAND } from '../../core/price/demand.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import type { FixtureFacts } from '../../generated/types.ts';
+import type { Mapping } from '../../domain/model.ts';
+import type { FixtureFacts, PolicyInput } from '../../generated/types.ts';
 
 /** Of a short chat on a Monday. */
 export const PLAIN_FACTS: RequestFacts = {
@@ -13,6 +15,23 @@ export const PLAIN_FACTS: RequestFacts = {
   worst_case_cost: {},
   meta: {},
 };
+
+/** Where a model's longest answer is not known, as `DEFAULT_MAX_OUTPUT_TOKENS` is unless it is set. */
+const LONGEST_ANSWER = 16_384;
+
+/** What a short request may cost at each candidate. */
+export function plainWorstCases(
+  action: PolicyInput['action'],
+  candidates: readonly Mapping[],
+  { text_bytes: textTokens }: Pick<RequestFacts, 'text_bytes'>,
+): RequestFacts['worst_case_cost'] {
+  const demands: Record<PolicyInput['action'], Demand> = {
+    chat: chatDemand({ model: '', messages: [] }, LONGEST_ANSWER),
+    image: imageDemand({ model: '', prompt: '' }),
+    moderation: MODERATION_DEMAND,
+  };
+  return worstCases(candidates, { ...demands[action], textTokens });
+}
 
 /** Facts as a fixture has them, the plain ones filled in. @throws ApiError 400 for a time that is none */
 export function factsOf(facts: FixtureFacts = {}): RequestFacts {

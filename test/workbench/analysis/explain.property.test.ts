@@ -9,6 +9,8 @@ import { keySubjects, type WorldSubject } from '../../../src/workbench/world/wor
 import { propertyRuns, propertyTimeout } from '../../policy/property-runs.ts';
 import { canCall, catalog, decide, mappingsIn, permits, worlds } from '../worlds.ts';
 
+const NOW = Date.UTC(2026, 10, 25, 12);
+
 const RUNS = 60;
 const pdp = createPdp();
 const calls = fc.record({
@@ -34,7 +36,7 @@ it(
         const [key] = world.keys.values();
         if (key === undefined) throw new Error('no key');
         const subjects = keySubjects(world, key);
-        const call = readCall(world, key, { model, address });
+        const call = readCall(world, key, { model, address }, NOW);
         const explanation = explain(pdp, world, key, call, 'test');
         const outcome = (scopes: readonly WorldSubject[]) =>
           decide(scopes, call.candidates, address, call.action).permitted.length > 0;
@@ -75,7 +77,7 @@ it(
         const [key] = world.keys.values();
         if (key === undefined) throw new Error('no key');
         const subjects = keySubjects(world, key);
-        const call = readCall(world, key, { model, address });
+        const call = readCall(world, key, { model, address }, NOW);
         const { outcome, alternative } = explain(pdp, world, key, call, 'test');
         const [asked] = call.candidates;
         const families = new Map(catalog.models().map(({ id, family }) => [id, family]));

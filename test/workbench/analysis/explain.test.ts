@@ -1,7 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { FixtureFacts } from '../../../src/generated/types.ts';
+import { archivedBundle } from '../../../src/policy/archive/archived-bundle.ts';
+import { readArchive } from '../../../src/policy/archive/read-archive.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { explain, readCall } from '../../../src/workbench/analysis/explain.ts';
 import { rule, type SmallCredentials, type SmallRules, smallWorld } from '../small-world.ts';
+
+const NOW = Date.UTC(2026, 10, 25, 12);
 
 const pdp = createPdp();
 const CALLER = { organizationId: 'org_1', projectId: 'proj_1' };
@@ -10,7 +16,7 @@ function explained(rules: SmallRules, call: Parameters<typeof readCall>[2], cred
   const world = smallWorld(rules, credentials);
   const [key] = world.keys.values();
   if (key === undefined) throw new Error('no key');
-  return explain(pdp, world, key, readCall(world, key, call), 'revision');
+  return explain(pdp, world, key, readCall(world, key, call, NOW), 'revision');
 }
 
 it('says everything that stands against a request, in every scope', () => {
@@ -138,6 +144,58 @@ it('offers what can be called in place of what cannot', () => {
   });
 });
 
+it('of `auto` is about what the gateway would choose', () => {
+  const { outcome, candidates } = explained({}, { model: 'auto' });
+  expect([outcome, candidates.length]).toEqual(['permit', 3]);
+  const denied = explained(
+    { key: [rule('rule_1', 'deny_providers', { providers: ['openai', 'azure'] })] },
+    { model: 'auto' },
+  );
+  expect([denied.outcome, denied.candidates.length > 3]).toEqual(['deny', true]);
+  expect(() => explained({}, { model: 'auto' }, { served: [] })).toThrow(
+    'No model that this project has a credential for fits the request.',
+  );
+});
+
+describe('by a policy with a package custom', () => {
+  const custom = createPdp(
+    archivedBundle(readArchive(readFileSync(new URL('../../fixtures/policy/examples.tar.gz', import.meta.url)))),
+  );
+  const world = smallWorld();
+  const outcomeOf = (facts: FixtureFacts, tags: readonly string[] = []) => {
+    const [key] = world.keys.values();
+    if (key === undefined) throw new Error('no key');
+    const call = readCall(world, key, { model: 'gpt-5', facts }, NOW);
+    const { reason, facts: seen, alternative } = explain(custom, world, { ...key, tags }, call, 'revision');
+    return { reason, seen, alternative };
+  };
+  const affordable = { meta: { ticket: 'OPS-1' }, worstCaseCost: { 'azure/gpt-5': 1, 'openai/gpt-5': 1 } };
+
+  it('is about a short chat now with the tags of its key, but for what is said of it', () => {
+    expect(outcomeOf({})).toEqual({
+      reason:
+        'Access denied: name your ticket in the header x-portcullis-meta-ticket; the call may cost too much (cost, ticket).',
+      seen: {
+        time: { unix: NOW / 1000, date: '2026-11-25', weekday: 'wednesday', hour: 12, minute: 0 },
+        door: 'rest',
+        stream: false,
+        text_bytes: 100,
+        modalities: [],
+        tool_names: [],
+        worst_case_cost: { 'azure/gpt-5': expect.any(Number) },
+        meta: {},
+        key_tags: [],
+      },
+      alternative: null,
+    });
+    expect(outcomeOf({ ...affordable, toolNames: ['search'] }, ['contractor'])).toMatchObject({
+      reason: 'Access denied: contractors call no tools (no-tools-for-contractors).',
+      seen: { meta: affordable.meta, tool_names: ['search'], key_tags: ['contractor'] },
+    });
+    expect(outcomeOf({ ...affordable, time: '2026-11-29T12:00:00Z' }).reason).toMatch(/business-hours/);
+  });
+});
+
 describe('a request', () => {
   it.each<[Parameters<typeof readCall>[2], number, string | null]>([
     [{ model: 'gpt-9' }, 404, null],
@@ -146,6 +204,8 @@ describe('a request', () => {
     [{ model: 'gpt-5', action: 'image' }, 400, '/model'],
     [{ model: 'gpt-5', action: 'moderation' }, 400, null],
   ])('%j is refused with %i', (call, status, param) => {
-    expect(() => readCall(smallWorld(), CALLER, call, '/request')).toThrow(expect.objectContaining({ status, param }));
+    expect(() => readCall(smallWorld(), CALLER, call, NOW, '/request')).toThrow(
+      expect.objectContaining({ status, param }),
+    );
   });
 });

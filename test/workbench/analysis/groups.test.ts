@@ -15,6 +15,8 @@ import { keySubjects, type World } from '../../../src/workbench/world/world.ts';
 import { readWorldDocument, worldDocument } from '../../../src/workbench/world/world-document.ts';
 import { rule, smallWorld } from '../small-world.ts';
 
+const NOW = Date.UTC(2026, 10, 25, 12);
+
 const pdp = createPdp();
 const SHOWN = { withoutCredential: false };
 const NO_GPT = rule('rule_g', 'deny_models', { models: ['gpt*'] });
@@ -59,7 +61,7 @@ it('are named in an explanation', () => {
     pdp,
     world,
     keyOf(world),
-    readCall(world, { organizationId: 'org_1', projectId: 'proj_1' }, { model: 'gpt-5' }),
+    readCall(world, { organizationId: 'org_1', projectId: 'proj_1' }, { model: 'gpt-5' }, NOW),
     'revision',
   );
   expect(reason).toBe(

@@ -103,6 +103,10 @@ function lintCommand(policy: Command, env: Environment): void {
     });
 }
 
+const EXPLAIN_EXAMPLE = `
+Example:
+  $ portcullis policy explain --key CI --model gpt-5 --facts '{"meta": {"ticket": "OPS-1"}, "toolNames": ["search"]}'`;
+
 function explainCommand(policy: Command, env: Environment): void {
   common(policy.command('explain'))
     .description(
@@ -115,6 +119,11 @@ function explainCommand(policy: Command, env: Environment): void {
     .addOption(
       new Option('--action <action>', 'default: what the model serves').choices(['chat', 'moderation', 'image']),
     )
+    .option(
+      '--facts <json>',
+      'facts of the request for custom policy, as a fixture has them; default: a short chat now',
+    )
+    .addHelpText('after', EXPLAIN_EXAMPLE)
     .action(async (options: ExplainOptions) => {
       await (await analyses()).runExplain(env, options);
     });
