@@ -460,6 +460,12 @@ describe('portcullis policy explain', () => {
       1,
       'portcullis: --address ("10.0.0.0/8") is not an IPv4 or IPv6 address.\n',
     ],
+    [['--model', 'sandbox-free', '--facts', '{'], 2, 'portcullis: --facts is not JSON: {\n'],
+    [
+      ['--model', 'sandbox-free', '--facts', '{"door": "ftp"}'],
+      2,
+      'portcullis: --facts: /door ("ftp") must be one of rest, mcp.\n',
+    ],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await explain(...args)).toEqual({ code, stdout: '', stderr });
   });
