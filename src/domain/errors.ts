@@ -55,6 +55,9 @@ export const notFound = (message: string): ApiError => new ApiError(404, 'not_fo
 
 export const modelNotFound = (message: string): ApiError => new ApiError(404, 'model_not_found', message);
 
+/** Nobody reads it. */
+export const clientLeft = (): ApiError => new ApiError(499, 'client_closed_request', 'The client has left.');
+
 export const overloaded = (cause?: unknown): ApiError =>
   new ApiError(503, 'overloaded', 'The gateway is overloaded. Try again shortly.', {
     headers: { 'retry-after': '1' },

@@ -6124,13 +6124,21 @@ export interface ReplayRequest {
    */
   model?: string;
   /**
-   * By the rules that each decision saw: the same policy must say the same, byte for byte.
+   * By the rules that each decision saw: the same policy must say the same, byte for byte. Not with `rules` or `folder`.
    */
   recorded?: boolean;
   /**
    * A draft: the rules in force now with these changes.
    */
   rules?: DraftRule[];
+  /**
+   * A policy folder: the rules that are in force once it is applied. For owners and admins. Not with `rules` or `recorded`.
+   */
+  folder?: PolicyFolder;
+  /**
+   * By the policy of this bundle, a gzipped tar archive as `portcullis policy build` writes it, in base64; with any of these rules. It is tried first, as one that is to serve, and may be unsigned. For owners and admins. Default: the policy in force.
+   */
+  bundle?: string;
   /**
    * Default: all four.
    */

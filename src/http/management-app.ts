@@ -24,6 +24,7 @@ import { organizationHandlers } from './routes/master/organization.ts';
 import { platformKeyHandlers } from './routes/master/platform-keys.ts';
 import { policyHandlers } from './routes/master/policy.ts';
 import { policyFolderHandlers } from './routes/master/policy-folder.ts';
+import { policyReplayHandlers } from './routes/master/policy-replay.ts';
 import { projectHandlers } from './routes/master/projects.ts';
 import { providerKeyHandlers } from './routes/master/provider-keys.ts';
 import { tagSetHandlers } from './routes/master/tag-sets.ts';
@@ -78,6 +79,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...tagSetHandlers(deps),
       ...policyHandlers(deps),
       ...policyFolderHandlers(deps),
+      ...policyReplayHandlers(deps),
       ...auditHandlers(deps),
       ...usageHandlers(deps),
       ...logHandlers(deps),

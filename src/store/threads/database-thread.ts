@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { ApiError } from '../../domain/errors.ts';
+import { ApiError, clientLeft } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
 import { Thread, ThreadTimeout } from '../../lib/thread.ts';
 import type { ThreadAnswer } from './answer-questions.ts';
@@ -8,6 +8,11 @@ import type { ThreadAnswer } from './answer-questions.ts';
 export interface DatabaseThread<Question, Answer> {
   /** @throws ApiError: the thread's own refusal, 503 when too many wait, 504 when it takes too long */
   ask(organizationId: string, question: Question): Promise<Answer>;
+  /**
+   * Asks what leads to code of others. The thread ends with the answer, or when nobody waits for it any more.
+   * @param prepare makes the question, when it is its turn. @throws as `ask`, 499 when the signal is aborted, and what `prepare` throws
+   */
+  askApart(organizationId: string, prepare: () => Promise<Question>, signal: AbortSignal): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -49,8 +54,25 @@ export function createDatabaseThread<Question extends object, Answer>({
     }
   }
 
+  async function runApart(prepare: () => Promise<Question>, signal: AbortSignal): Promise<Answer> {
+    const end = (): void => void thread.end();
+    signal.addEventListener('abort', end);
+    try {
+      signal.throwIfAborted();
+      const question = await prepare();
+      signal.throwIfAborted();
+      return await run(question);
+    } catch (error) {
+      throw signal.aborted ? clientLeft() : error;
+    } finally {
+      signal.removeEventListener('abort', end);
+      await thread.end();
+    }
+  }
+
   return {
     ask: (organizationId, question) => turns.take(organizationId, () => run(question)),
+    askApart: (organizationId, prepare, signal) => turns.take(organizationId, () => runApart(prepare, signal)),
     async close() {
       closed = true;
       await thread.end();

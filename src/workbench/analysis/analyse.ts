@@ -1,5 +1,5 @@
 import { policyRevision } from '../../core/access/authorize.ts';
-import { notFound } from '../../domain/errors.ts';
+import { ApiError, notFound } from '../../domain/errors.ts';
 import type {
   AccessDiff,
   AccessReport,
@@ -18,7 +18,7 @@ import { holdersOf } from '../world/holders.ts';
 import { createJudges, JUDGE_ENGINE, type Judges, type OnProgress } from '../world/judges.ts';
 import { type Installation, readWorld, type World } from '../world/world.ts';
 import { accessReport } from './access.ts';
-import type { AnalysisJob } from './analysis-job.ts';
+import type { AnalysisJob, ReplayRules } from './analysis-job.ts';
 import { accessDiff } from './diff.ts';
 import { applyDrafts, draftWarnings, withRule } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
@@ -70,10 +70,11 @@ export async function analyse(
         policyRevision: revision,
       };
     case 'replay': {
-      const by = job.isRecorded ? 'recorded' : job.rules.length > 0 ? 'draft' : 'current';
-      const drafted = applyDrafts(world, job.rules);
-      const warnings = draftWarnings(drafted, job.rules);
-      const body = withPdp(bundle, (pdp) => replay(db, replayBy(pdp, drafted, by, warnings), job, onProgress));
+      const judging = judgingRules(world, job.judged);
+      const { by } = job.judged;
+      const body = withPdp(bundle, (pdp) =>
+        replay(db, replayBy(pdp, judging.world, by, judging.warnings), job, onProgress),
+      );
       return { body, policyRevision: revision };
     }
   }
@@ -85,6 +86,29 @@ function withPdp<T>(bundle: PolicyBundle, work: (pdp: Pdp) => T): T {
     return work(pdp);
   } finally {
     pdp.close();
+  }
+}
+
+/** @throws ApiError 400 for a draft that cannot be, 409 for a folder that was planned for other rules */
+function judgingRules(
+  world: World,
+  judged: ReplayRules,
+): { readonly world: World; readonly warnings: readonly string[] } {
+  switch (judged.by) {
+    case 'current':
+    case 'recorded':
+      return { world, warnings: [] };
+    case 'draft': {
+      const drafted = applyDrafts(world, judged.rules);
+      return { world: drafted, warnings: draftWarnings(drafted, judged.rules) };
+    }
+    case 'folder': {
+      const [organization] = world.organizations.values();
+      if (organization?.ruleRevision !== judged.ruleRevision) {
+        throw new ApiError(409, 'rules_changed', 'The rules changed while the folder was planned: try again.');
+      }
+      return { world: judged.rules.reduce(withRule, world), warnings: judged.warnings };
+    }
   }
 }
 

@@ -13,9 +13,21 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & Shown)
   | ({ readonly kind: 'widening' } & RuleReplacement)
   | ({ readonly kind: 'regrouping' } & Regrouping)
-  | ({ readonly kind: 'replay'; readonly isRecorded: boolean; readonly rules: readonly DraftRule[] } & ReplayScope)
+  | ({ readonly kind: 'replay'; readonly judged: ReplayRules } & ReplayScope)
   | ({ readonly kind: 'replacements'; readonly rules: readonly RuleReplacement[] } & Shown)
 );
+
+/** By which rules logged decisions are judged again. */
+export type ReplayRules =
+  | { readonly by: 'current' | 'recorded' }
+  | { readonly by: 'draft'; readonly rules: readonly DraftRule[] }
+  | {
+      readonly by: 'folder';
+      readonly rules: readonly RuleReplacement[];
+      readonly warnings: readonly string[];
+      /** Of the organization's rules, for which the folder was planned. */
+      readonly ruleRevision: number;
+    };
 
 /** What the analysing thread is started with. */
 export interface AnalystWorkerData {
@@ -32,6 +44,8 @@ export interface AnalysisQuestion {
   readonly progress: SharedArrayBuffer | undefined;
   /** By which it is judged. */
   readonly bundle: PolicyBundle;
+  /** Most bytes of the answer; undefined: any number. */
+  readonly maxBytes?: number;
 }
 
 /** An analysis as bytes of JSON, with what it was judged by. */

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { catalogOf } from '../../catalog/catalog.ts';
-import { ApiError, policyUnavailable } from '../../domain/errors.ts';
+import { clientLeft, invalidRequest, policyUnavailable } from '../../domain/errors.ts';
 import { ManualClock } from '../../domain/time.ts';
 import { SharedProgress } from '../../lib/shared-progress.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
@@ -15,13 +15,17 @@ const installation = { catalog: catalogOf([catalogData], clock), servedProviders
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
 
 answerQuestions(
-  async ({ job, now, bundle, progress }: AnalysisQuestion): Promise<Analysis> => {
+  async ({ job, now, bundle, progress, maxBytes }: AnalysisQuestion): Promise<Analysis> => {
     clock.set(now);
     const shared = new SharedProgress(progress);
     const { body, policyRevision } = await analyse({ db, installation, bundle, now }, job, (done, all) => {
-      if (!shared.tell(done, all)) throw new ApiError(499, 'client_closed_request', 'The client has left.');
+      if (!shared.tell(done, all)) throw clientLeft();
     });
-    return { json: new TextEncoder().encode(JSON.stringify(body)), policyRevision };
+    const json = new TextEncoder().encode(JSON.stringify(body));
+    if (maxBytes !== undefined && json.byteLength > maxBytes) {
+      throw invalidRequest(`/bundle makes a report of more than ${maxBytes} bytes.`, '/bundle');
+    }
+    return { json, policyRevision };
   },
   (error) => (error instanceof PolicyFailure ? policyUnavailable(error) : undefined),
 );

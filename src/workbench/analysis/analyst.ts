@@ -1,16 +1,28 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { ApiError } from '../../domain/errors.ts';
+import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { SharedProgress } from '../../lib/shared-progress.ts';
+import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import { tryBundle } from '../bundles/try-bundle.ts';
 import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 
 /** Analyses the rules of one organization outside the serving thread. */
 export interface Analyst {
   /** @throws ApiError: of the analysis itself, 503 when too many wait, 504 when it takes too long; PolicyFailure's are 503 */
   analyse(job: AnalysisJob, progress?: SharedProgress): Promise<Analysis>;
+  /**
+   * The same by the policy in an archive, which is code of others, signed or not. It passes its trial first, in the same turn, and the
+   * thread that ran it ends: whatever it does harms nobody else.
+   * @throws ApiError also 400 at `/bundle` for one that is refused or takes all memory, 499 when the signal is aborted
+   */
+  analyseBy(
+    archive: Uint8Array,
+    job: AnalysisJob,
+    waiting: { readonly progress: SharedProgress; readonly signal: AbortSignal },
+  ): Promise<Analysis>;
   close(): Promise<void>;
 }
 
@@ -26,6 +38,9 @@ export interface AnalystOptions {
   /** Milliseconds that one analysis may take. */
   readonly limitMs?: number;
 }
+
+/** Bytes of a report by a bundle of others, which the serving thread is handed. */
+const MAX_FOREIGN_BYTES = 16 * 1024 * 1024;
 
 /** One thread, one analysis at a time. */
 export function createAnalyst({
@@ -53,6 +68,28 @@ export function createAnalyst({
   return {
     analyse: (job, progress) =>
       thread.ask(job.organizationId, { job, now: clock.now(), bundle: bundle(), progress: progress?.memory }),
+    async analyseBy(archive, job, { progress, signal }) {
+      const prepare = async (): Promise<AnalysisQuestion> => ({
+        job,
+        now: clock.now(),
+        bundle: await tryBundle({ kind: 'archive', archive, trust: null }, { signal }),
+        progress: progress.memory,
+        maxBytes: MAX_FOREIGN_BYTES,
+      });
+      try {
+        return await thread.askApart(job.organizationId, prepare, signal);
+      } catch (error) {
+        throw bundleFault(error) ?? error;
+      }
+    },
     close: () => thread.close(),
   };
+}
+
+/** What of it is the bundle's fault; undefined: nothing. */
+function bundleFault(error: unknown): ApiError | undefined {
+  if (error instanceof BundleRefused) return invalidRequest(`/bundle is refused: ${error.message}`, '/bundle');
+  const cause = error instanceof Error ? error.cause : undefined;
+  const isOutOfMemory = cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
+  return isOutOfMemory ? invalidRequest('/bundle takes more memory than there is for it.', '/bundle') : undefined;
 }

@@ -1,26 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ReplayProgress } from '../../generated/types.ts';
 import { SharedProgress } from '../../lib/shared-progress.ts';
-import type { Analysis, AnalysisJob } from './analysis-job.ts';
-import type { Analyst } from './analyst.ts';
+import type { Analysis } from './analysis-job.ts';
 
 /** Milliseconds between two looks at how far it is. */
 const EVERY_MS = 200;
 
 /**
  * A replay: how far it is, and at the end the analysis. It is given up when nobody reads on, or the signal is aborted.
- * @throws as `Analyst.analyse`; ApiError 499 when the signal is aborted
+ * @param analyse asks the analyst for it. @throws what that throws: ApiError 499 when the signal is aborted
  */
 export async function* streamReplay(
-  analyst: Pick<Analyst, 'analyse'>,
-  job: AnalysisJob & { readonly kind: 'replay' },
+  analyse: (progress: SharedProgress) => Promise<Analysis>,
   signal: AbortSignal,
 ): AsyncGenerator<ReplayProgress | Analysis> {
   const progress = new SharedProgress();
   const stop = (): void => progress.stop();
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
-  const running = analyst.analyse(job, progress);
+  const running = analyse(progress);
   try {
     for (let told = '0 0'; ; ) {
       const analysis = await Promise.race([running, pause(EVERY_MS)]);

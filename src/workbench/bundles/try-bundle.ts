@@ -7,7 +7,12 @@ import type { PolicyBundle } from '../../policy/bundle.ts';
 /** What is to serve: the policy of this installation (or of another policy folder), or an archive from elsewhere. */
 export type Offer =
   | { readonly kind: 'built in'; readonly directory?: string }
-  | { readonly kind: 'archive'; readonly archive: Uint8Array; readonly trust: Trust };
+  | {
+      readonly kind: 'archive';
+      readonly archive: Uint8Array;
+      /** Null: it is only judged by and never serves, so nobody asks who signed it. */
+      readonly trust: Trust | null;
+    };
 
 export type Verdict =
   | { readonly bundle: PolicyBundle }
@@ -37,14 +42,18 @@ export async function tryBundle(
   );
   const end = (): void => void thread.end();
   signal?.addEventListener('abort', end);
-  const verdict = await thread.ask(offer, { limitMs }).catch((error: unknown) => {
+  try {
+    const verdict = await thread.ask(offer, { limitMs });
+    if ('refusal' in verdict) throw new BundleRefused(verdict.refusal.code, verdict.refusal.message);
+    return verdict.bundle;
+  } catch (error) {
     signal?.throwIfAborted();
+    if (error instanceof BundleRefused) throw error;
     throw error instanceof ThreadTimeout
       ? new BundleRefused('time_limit', `Its trial took longer than ${limitMs} ms.`)
       : new BundleRefused('self_test', 'Its trial crashed.', error);
-  });
-  signal?.removeEventListener('abort', end);
-  await thread.end();
-  if ('refusal' in verdict) throw new BundleRefused(verdict.refusal.code, verdict.refusal.message);
-  return verdict.bundle;
+  } finally {
+    signal?.removeEventListener('abort', end);
+    await thread.end();
+  }
 }

@@ -14,19 +14,21 @@ export interface ReadFolder {
   placeOf(pointer: string): Place;
 }
 
-const EXPLANATIONS: readonly Explanation[] = [
+/** Also where a folder stands in a body, as its `folder`. */
+export const FOLDER_EXPLANATIONS: readonly Explanation[] = [
   {
-    at: /\/rules\/[^/]*$/,
+    at: /.\/rules\/[^/]*$/,
     must: 'must be a rule whose name is at most 64 letters, digits, dots and hyphens, the first of them a letter or a digit',
   },
   {
-    at: /^\/source$/,
+    at: /^(?:\/folder)?\/source$/,
     must: 'must be at most 128 letters, digits and . _ : @ / -, the first of them a letter or a digit',
   },
 ];
 
 /** What states rules, by their owners' and their own names. @param body unchecked. @throws ApiError 400 at its first fault */
-export const readFolderDocument = (body: unknown): PolicyFolder => checkShape(validatePolicyFolder, body, EXPLANATIONS);
+export const readFolderDocument = (body: unknown): PolicyFolder =>
+  checkShape(validatePolicyFolder, body, FOLDER_EXPLANATIONS);
 
 /** Every `.yaml` and `.yml` file in a folder but for hidden ones and those in hidden folders, or the file itself. Sorted. */
 export function policyFiles(place: string): string[] {

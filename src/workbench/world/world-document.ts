@@ -147,14 +147,14 @@ function readRules(rules: readonly WorldDocumentRule[] = [], at: string): WorldR
   return [...unique.sorted().values()];
 }
 
-/** What `read` throws, with the place of the rule before its own. */
+/** What `read` throws, with the place of what it reads before its own. */
 export function placed<T>(place: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof ApiError) || error.param === null) throw error;
     const message = error.message.startsWith('/') ? `${place}${error.message}` : `${place}: ${error.message}`;
-    throw invalidRequest(message, `${place}${error.param}`);
+    throw new ApiError(error.status, error.code, message, { param: `${place}${error.param}` });
   }
 }
 

@@ -48,11 +48,11 @@ afterAll(async () => {
 
 const filter = { organizationId: ID.organization, from: startMs, to: startMs + DECISIONS };
 const { organization: organizationId } = ID;
-const job = { kind: 'replay', organizationId, isRecorded: true, rules: [], filter, groupBy: [] } as const;
+const job = { kind: 'replay', organizationId, judged: { by: 'recorded' }, filter, groupBy: [] } as const;
 
 async function all(signal: AbortSignal) {
   const events = [];
-  for await (const event of streamReplay(analyst, job, signal)) events.push(event);
+  for await (const event of streamReplay((progress) => analyst.analyse(job, progress), signal)) events.push(event);
   return events;
 }
 

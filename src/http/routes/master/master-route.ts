@@ -10,6 +10,7 @@ import type { BundleEvent } from '../../../generated/types.ts';
 import type { PolicyStatus } from '../../../policy/active-policy.ts';
 import type { Store } from '../../../store/store.ts';
 import type { Telemetry } from '../../../telemetry.ts';
+import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import type { Analyst } from '../../../workbench/analysis/analyst.ts';
 import type { AppContext } from '../../state.ts';
 
@@ -29,7 +30,7 @@ export interface MasterDeps {
   allowPrivateUpstreams: readonly Endpoint[];
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
-  analyst: Pick<Analyst, 'analyse'>;
+  analyst: Pick<Analyst, 'analyse' | 'analyseBy'>;
   usageReporter: Pick<UsageReporter, 'report'>;
   policyStatus: () => PolicyStatus;
   policyHistory: () => readonly BundleEvent[];
@@ -49,6 +50,12 @@ export function answerWritten(ctx: AppContext, { buffer, byteOffset, byteLength 
   ctx.set('cache-control', 'no-store');
   ctx.type = 'application/json';
   ctx.body = Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** What the analyst found, and by which policy and rules. */
+export function answerAnalysis(ctx: AppContext, { json, policyRevision }: Analysis): void {
+  ctx.set('x-policy-revision', policyRevision);
+  answerWritten(ctx, json);
 }
 
 /** An answer as JSON. What it says may be secret or change at once, so nobody on the way keeps it. */

@@ -1,3 +1,4 @@
+import type { Actor } from '../../../admin/audit/actor.ts';
 import { appliedView, applyFolder, checkNoNewAccess, planView } from '../../../admin/folder/apply-folder.ts';
 import { type FolderPlan, type PlanOptions, readFolderPlan } from '../../../admin/folder/plan-folder.ts';
 import { StaleRules, writeJudged } from '../../../admin/rules/judged-change.ts';
@@ -24,7 +25,8 @@ interface PlannedFolder {
 }
 
 /** `…/policy/plan` and `…/policy/apply`: rules that a folder in git states. */
-export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }: MasterDeps) {
+export function policyFolderHandlers(deps: MasterDeps) {
+  const { store, analyst } = deps;
   const answerJudged = async (
     ctx: AppContext,
     options: Omit<PlanOptions, 'prune'> & { readonly failOnNewAccess: boolean },
@@ -32,15 +34,11 @@ export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }
   ): Promise<void> => {
     const actor = actorOf(ctx);
     const folder = readFolderDocument(ctx.state.body);
-    checkNumber('owners and rules', stated(folder), MOST_STATED);
     const [prune, withoutCredential] = [flag(ctx, 'prune'), flag(ctx, 'withoutCredential')];
     const { failOnNewAccess, ...planned } = options;
-    const world = { catalog, trustedProxies };
     const done = await writeJudged({
       plan: async (): Promise<PlannedFolder> => ({
-        plan: await store.read((db) =>
-          db.snapshot(() => readFolderPlan(db, actor, folder, { ...planned, prune }, world)),
-        ),
+        plan: await planFolder(deps, actor, folder, { ...planned, prune }),
         failOnNewAccess,
       }),
       judge: async ({ plan }) => {
@@ -73,6 +71,18 @@ export function policyFolderHandlers({ store, catalog, trustedProxies, analyst }
       });
     },
   } satisfies Partial<Handlers<ManagementId>>;
+}
+
+/** On the rules as they are now. @throws ApiError as `readFolderPlan`, and 400 for more than one request may state */
+export async function planFolder(
+  { store, catalog, trustedProxies }: Pick<MasterDeps, 'store' | 'catalog' | 'trustedProxies'>,
+  actor: Actor,
+  folder: PolicyFolder,
+  options: PlanOptions,
+): Promise<FolderPlan> {
+  checkNumber('owners and rules', stated(folder), MOST_STATED);
+  const world = { catalog, trustedProxies };
+  return store.read((db) => db.snapshot(() => readFolderPlan(db, actor, folder, options, world)));
 }
 
 /** Owners count as their rules do. */
