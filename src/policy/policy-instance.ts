@@ -1,13 +1,7 @@
-import { createRequire } from 'node:module';
-
-/** The SDK's ES module does not export `loadPolicySync`; its CommonJS face does. */
-const { loadPolicySync }: typeof import('@open-policy-agent/opa-wasm') = createRequire(import.meta.url)(
-  '@open-policy-agent/opa-wasm',
-);
-
 /** The functions of OPA's ABI by which a module is evaluated. Their values are addresses in its memory and numbers of bytes. */
 const ABI = [
   'builtins',
+  'entrypoints',
   'eval',
   'opa_eval_ctx_get_result',
   'opa_eval_ctx_new',
@@ -36,8 +30,34 @@ function abiVersionOf(exports: Readonly<Record<string, unknown>>): PolicyInstanc
 const PAGE_BYTES = 65_536;
 /** 512 MB: what one evaluation may take at most. */
 const MAX_PAGES = 8_192;
+/** As text: what is made of it takes many times as much. */
+const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
+const MAX_ABORT_CHARACTERS = 1000;
+
+/**
+ * Instantiates a module with OPA's imports. Not by OPA's SDK: it reads what the module says of itself without a bound, which can end
+ * the process, and lends the module builtins of its own, whatever was found out about it before.
+ */
+function exportsOf(module: WebAssembly.Module, memory: WebAssembly.Memory): Readonly<Record<string, unknown>> {
+  const refuse = (): never => {
+    throw new TypeError('The policy calls a builtin of the host.');
+  };
+  const names = ['opa_builtin0', 'opa_builtin1', 'opa_builtin2', 'opa_builtin3', 'opa_builtin4'];
+  const env = {
+    ...Object.fromEntries(names.map((name) => [name, refuse])),
+    memory,
+    opa_abort(address: number): never {
+      const bytes = Buffer.from(memory.buffer);
+      const end = Math.min(bytes.indexOf(0, address), address + MAX_ABORT_CHARACTERS);
+      throw new Error(bytes.toString('latin1', address, end));
+    },
+    opa_println() {},
+  };
+  return new WebAssembly.Instance(module, { env }).exports;
+}
 
 /** What an evaluation gave; what is made of it is to be frozen. */
 export interface Answer {
@@ -62,6 +82,8 @@ export class PolicyInstance {
   readonly #heapStart: number;
   readonly abiVersion: { readonly major: number; readonly minor: number };
   #bytes: Buffer;
+  /** Bytes of memory that V8 knows of. */
+  #counted: number;
   #data: Parsed = { address: 0, heapEnd: 0 };
   /** The input that is in memory. */
   #input: { readonly text: string; readonly parsed: Parsed } | null = null;
@@ -69,24 +91,26 @@ export class PolicyInstance {
   #last: { readonly entrypoint: string; readonly text: string; readonly answer: Answer } | null = null;
 
   constructor(module: WebAssembly.Module, pages: number) {
-    const { wasmInstance, mem, baseHeapPtr, entrypoints } = loadPolicySync(module, {
-      initial: pages,
-      maximum: Math.max(pages, MAX_PAGES),
-    });
-    if (!('exports' in wasmInstance) || !isAbi(wasmInstance.exports)) throw new TypeError('The module is no policy.');
-    this.#abi = wasmInstance.exports;
-    this.abiVersion = abiVersionOf(wasmInstance.exports);
-    this.#memory = mem;
-    this.#bytes = Buffer.from(mem.buffer);
-    this.#heapStart = baseHeapPtr;
-    this.entrypoints = new Map(Object.entries<number>(entrypoints));
+    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: Math.max(pages, MAX_PAGES) });
+    this.#counted = pages * PAGE_BYTES;
+    try {
+      const exports = exportsOf(module, this.#memory);
+      if (!isAbi(exports)) throw new TypeError('The module is no policy.');
+      this.#abi = exports;
+      this.abiVersion = abiVersionOf(exports);
+      this.#bytes = Buffer.from(this.#memory.buffer);
+      this.entrypoints = numbersIn(this.#dump(exports.entrypoints()));
+      this.#heapStart = exports.opa_heap_ptr_get();
+    } finally {
+      this.#countGrowth();
+    }
   }
 
   get pages(): number {
     return this.#view().byteLength / PAGE_BYTES;
   }
 
-  /** The builtins that the module wants from its host, as JSON text; the SDK misses one only when it is called. */
+  /** The builtins that the module wants from its host, as JSON text; one is missed only when it is called. */
   get hostBuiltins(): string {
     return this.#dump(this.#abi.builtins());
   }
@@ -94,7 +118,11 @@ export class PolicyInstance {
   /** Loads a data document in place of the one before. */
   load(text: string): void {
     this.#input = null;
-    this.#data = this.#parse(text, this.#heapStart);
+    try {
+      this.#data = this.#parse(text, this.#heapStart);
+    } finally {
+      this.#countGrowth();
+    }
   }
 
   /**
@@ -102,9 +130,17 @@ export class PolicyInstance {
    * again: an equal input stays parsed, and an equal result for it is the same answer.
    */
   evaluate(entrypoint: string, text: string): Answer {
-    const abi = this.#abi;
     const number = this.entrypoints.get(entrypoint);
     if (number === undefined) throw new TypeError(`The policy lacks the entrypoint ${entrypoint}.`);
+    try {
+      return this.#answer(entrypoint, this.#evaluated(number, text));
+    } finally {
+      this.#countGrowth();
+    }
+  }
+
+  #evaluated(number: number, text: string): string {
+    const abi = this.#abi;
     const { address, heapEnd } = this.#parsedInput(text);
     abi.opa_heap_ptr_set(heapEnd);
     const context = abi.opa_eval_ctx_new();
@@ -112,7 +148,7 @@ export class PolicyInstance {
     abi.opa_eval_ctx_set_data(context, this.#data.address);
     abi.opa_eval_ctx_set_entrypoint(context, number);
     abi.eval(context);
-    return this.#answer(entrypoint, this.#dump(abi.opa_eval_ctx_get_result(context)));
+    return this.#dump(abi.opa_eval_ctx_get_result(context));
   }
 
   #parsedInput(text: string): Parsed {
@@ -148,7 +184,20 @@ export class PolicyInstance {
   #dump(value: number): string {
     const start = this.#abi.opa_json_dump(value);
     const bytes = this.#view();
-    return bytes.toString('utf8', start, bytes.indexOf(0, start));
+    const end = bytes.indexOf(0, start);
+    if (end - start > MAX_RESULT_BYTES) throw new TypeError(`A result is larger than ${MAX_RESULT_BYTES} bytes.`);
+    return bytes.toString('utf8', start, end);
+  }
+
+  /**
+   * V8 does not count what a memory grows by, and so lets memories of 512 MB pile up that nobody uses any more (10 GB were measured).
+   * A buffer of as many bytes, which is never touched, counts, and it collects both.
+   */
+  #countGrowth(): void {
+    const { byteLength } = this.#memory.buffer;
+    if (byteLength <= this.#counted) return;
+    void new ArrayBuffer(byteLength - this.#counted);
+    this.#counted = byteLength;
   }
 
   /** When memory grows it gets another buffer, and the old one has no length any more. */
@@ -156,6 +205,15 @@ export class PolicyInstance {
     if (this.#bytes.byteLength === 0) this.#bytes = Buffer.from(this.#memory.buffer);
     return this.#bytes;
   }
+}
+
+/** What the module says of its entrypoints. */
+function numbersIn(text: string): ReadonlyMap<string, number> {
+  const parsed: unknown = JSON.parse(text);
+  if (typeof parsed !== 'object' || parsed === null) throw new TypeError('The module does not name its entrypoints.');
+  return new Map(
+    Object.entries(parsed).flatMap(([name, number]) => (typeof number === 'number' ? [[name, number]] : [])),
+  );
 }
 
 /** An undefined entrypoint gives an empty result set. */

@@ -1,5 +1,6 @@
 import type { DataDocument } from './data-document.ts';
 import { inputText } from './input-document.ts';
+import { moduleFault } from './module-bounds.ts';
 import { PolicyFailure } from './policy-failure.ts';
 import { type Answer, PolicyInstance } from './policy-instance.ts';
 
@@ -148,10 +149,12 @@ const withMembers = (one: string, other: string): string => `${one.slice(0, -1)}
 /** OPA's ABI: the functions that we call are those of this version, and older minor ones leak. */
 const ABI_VERSION = { major: 1, minor: 2 };
 
-/** Compiles the module and checks its ABI, that it offers our entrypoints and asks for no builtin of the host. */
+/** Compiles the module and checks its bounds and its ABI, that it offers our entrypoints and asks for no builtin of the host. */
 function compile(wasm: Uint8Array): WebAssembly.Module {
   try {
     const module = new WebAssembly.Module(wasm);
+    const fault = moduleFault(wasm);
+    if (fault !== null) throw new TypeError(fault);
     const instance = new PolicyInstance(module, BASE_PAGES);
     const { major, minor } = instance.abiVersion;
     if (major !== ABI_VERSION.major || minor < ABI_VERSION.minor) {

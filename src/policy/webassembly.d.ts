@@ -1,4 +1,4 @@
-/** The part of the WebAssembly JavaScript interface that the policy engine and its SDK use; Node's own types lack it. */
+/** The part of the WebAssembly JavaScript interface that the policy engine uses, and OPA's SDK in tests; Node's own types lack it. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);
@@ -7,13 +7,15 @@ declare namespace WebAssembly {
     initial: number;
     maximum?: number;
   }
-  interface Memory {
+  class Memory {
+    constructor(descriptor: MemoryDescriptor);
     readonly buffer: ArrayBuffer;
   }
   class Global {
     readonly value: number;
   }
-  interface Instance {
+  class Instance {
+    constructor(module: Module, imports: Readonly<Record<string, Readonly<Record<string, unknown>>>>);
     readonly exports: Readonly<Record<string, unknown>>;
   }
   interface WebAssemblyInstantiatedSource {

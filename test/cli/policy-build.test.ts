@@ -40,7 +40,7 @@ const build = (...more: string[]) =>
   portcullis.runWith({ PATH: pathWithOpa() }, 'policy', 'build', path.join(folder, 'team'), '-o', output(), ...more);
 
 describe.skipIf(opa === null)('portcullis policy build', { timeout: 120_000 }, () => {
-  it.each(['contractors', 'examples', 'denials'])('makes the bundle that is committed of %s', async (name) => {
+  it.each(['contractors', 'examples', 'denials', 'late'])('makes the bundle that is committed of %s', async (name) => {
     const sources = fileURLToPath(new URL(`../fixtures/policy/${name}`, import.meta.url));
     cpSync(sources, path.join(folder, name), { recursive: true });
     const args = ['policy', 'build', path.join(folder, name), '-o', output(), '--revision', name, '--json'];

@@ -88,7 +88,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     policyHistory: () => [],
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
     allowedOrigins: [],
-    bodyLimits: { bytes: 100_000, depth: 64, values: 200_000, fields: 10_000 },
+    bodyLimits: { bytes: 200_000, depth: 64, values: 200_000, fields: 10_000 },
     metricsToken: undefined,
   });
   const listener = await listen(app, {

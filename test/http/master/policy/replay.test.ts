@@ -1,8 +1,19 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ReplayReport } from '../../../../src/generated/types.ts';
+import { createPdp } from '../../../../src/policy/pdp.ts';
 import { readWorld } from '../../../../src/workbench/world/world.ts';
 import { catalog, ID, startMs } from '../../../admin/tenants.ts';
 import { logDecision } from '../../../support/logged-decisions.ts';
+import {
+  archiveOf,
+  bundleFiles,
+  compiled,
+  moduleThat,
+  signed,
+  signingKey,
+  TRAP,
+} from '../../../support/policy-bundles.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 
 let server: ManagementServer;
@@ -42,6 +53,7 @@ const NO_SLOW = {
   ruleValue: { models: ['sandbox-slow'] },
   description: 'Fast',
 };
+const { organization: _, ...NO_SLOW_RULE } = NO_SLOW;
 const NOTHING = { denied: 0, permitted: 0, widened: 0, narrowed: 0 };
 
 const same = (by: ReplayReport['by'], count: number) => ({
@@ -91,6 +103,20 @@ const drafted = () => ({
   rules: [{ id: 'draft_1', scope: 'organization', ruleType: 'deny_models', description: 'Fast' }],
 });
 
+/** What something else than the draft would change, which denies the same calls by these rules. */
+const denied = (by: ReplayReport['by'], ...rules: ReplayReport['rules']) => ({
+  ...drafted(),
+  by,
+  groups: drafted().groups.map((group) => ({ ...group, ruleIds: rules.map(({ id }) => id) })),
+  rules,
+});
+
+const FOLDER = { organization: { rules: { 'no-slow': NO_SLOW_RULE } } };
+
+/** A bundle of test/fixtures/policy, as the request takes it. */
+const bundle = (name: string): string =>
+  readFileSync(new URL(`../../../fixtures/policy/${name}.tar.gz`, import.meta.url), 'base64');
+
 describe('POST /v1/master/policy/replay', () => {
   it('judges the decisions of the organization by the rules of now, of then and of a draft', async () => {
     const reportOf = async (body: object): Promise<unknown> => JSON.parse((await replay(body)).text);
@@ -115,6 +141,76 @@ describe('POST /v1/master/policy/replay', () => {
       'application/json; charset=utf-8',
       'no-store',
     ]);
+  });
+
+  it('judges by a policy folder on the rules of now, with its warnings', async () => {
+    const ruleValue = { models: ['sandbox-slow', 'sandbox-piad'] };
+    const folder = { organization: { rules: { 'no-slow': { ...NO_SLOW_RULE, ruleValue } } } };
+    const rule = { id: 'no-slow', scope: 'organization', ruleType: 'deny_models', description: 'Fast' } as const;
+    expect(JSON.parse((await replay({ folder: FOLDER })).text)).toEqual(denied('folder', rule));
+    expect(JSON.parse((await replay({ folder })).text)).toEqual({
+      ...denied('folder', rule),
+      warnings: [
+        '/folder/organization/rules/no-slow: "sandbox-piad" is not the name of a model in the catalogue; did you mean `sandbox-paid`?',
+      ],
+    });
+    expect(JSON.parse((await replay({})).text)).toEqual(same('current', 4));
+  });
+
+  it('judges by a bundle, which may be of anyone, and survives what it does', async () => {
+    const own = createPdp().bundleDigest;
+    const late = bundle('late');
+    const report = {
+      unchanged: 0,
+      unjudged: [{ reason: 'failed', decisions: 1, examples: [decisions[2]] }],
+      otherPolicies: [{ digest: own, decisions: 3 }],
+    };
+    const { status, text, headers } = await replay({ bundle: late });
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toEqual({ ...denied('current'), ...report });
+    expect(headers.get('x-policy-revision')).toBe(JSON.parse(text).policyRevision);
+    expect(headers.get('x-policy-revision')).not.toContain(own.slice(0, 12));
+    const { keyId, model } = { keyId: ID.developerKey, model: 'sandbox-slow' };
+    for (const body of [{ folder: FOLDER }, { recorded: true }, { rules: [NO_SLOW] }]) {
+      const { by, changed } = JSON.parse((await replay({ ...body, bundle: late, keyId, model })).text);
+      expect([by, changed.denied]).toEqual([Object.keys(body)[0] === 'rules' ? 'draft' : Object.keys(body)[0], 1]);
+    }
+    expect(JSON.parse((await replay({})).text)).toEqual(same('current', 4));
+  });
+
+  it.each<[string, Parameters<typeof archiveOf>[0], string]>([
+    [
+      'that fails the self-test',
+      { 'policy.wasm': compiled('permit-all') },
+      'It fails the self-test: deny_models {"models":["swift-1"]} does not deny for an organization.',
+    ],
+    ['that traps', { 'policy.wasm': moduleThat(TRAP) }, 'The compiled policy cannot be used. unreachable'],
+    [
+      'that takes all memory in its trial',
+      { 'policy.wasm': compiled('endless') },
+      'It fails the self-test: The policy could not be evaluated. opa_malloc: failed',
+    ],
+  ])('refuses a bundle %s', async (_, files, message) => {
+    const archive = archiveOf({ ...bundleFiles('next'), ...files }).toString('base64');
+    expect(await outcome(replay({ bundle: archive }))).toEqual({
+      status: 400,
+      body: refused('invalid_request', `/bundle is refused: ${message}`, '/bundle'),
+    });
+  });
+
+  it('judges by a bundle that is signed by whomever', async () => {
+    const archive = archiveOf(signed(bundleFiles('next'), signingKey())).toString('base64');
+    expect(JSON.parse((await replay({ bundle: archive })).text)).toEqual(same('current', 4));
+  });
+
+  it('refuses developers a folder and a bundle', async () => {
+    const forbidden = {
+      status: 403,
+      body: refused('permission_denied', 'Developers can only manage their own keys.'),
+    };
+    for (const body of [{ folder: FOLDER }, { bundle: bundle('late') }]) {
+      expect(await outcome(replay(body, server.tokens.developer))).toEqual(forbidden);
+    }
   });
 
   it('takes a part of the log', async () => {
@@ -147,6 +243,25 @@ describe('POST /v1/master/policy/replay', () => {
     [{ rules: [] }, '/rules', '/rules must hold at least one entry.'],
     [{ rules: [{ id: 'rule_1', remove: true }], recorded: true }, '/rules', '/rules are not judged with /recorded.'],
     [{ rules: [{ id: 'rule_1', remove: true }] }, '/rules/0/id', '/rules/0/id ("rule_1") is not an active rule.'],
+    [{ folder: { keys: {} }, recorded: true, bundle: 'x' }, '/folder', '/folder is not judged with /recorded.'],
+    [{ folder: {}, rules: [NO_SLOW] }, '/folder', '/folder is not judged with /rules.'],
+    [
+      { folder: { keys: { nobody: { rules: { a: NO_SLOW_RULE } } } } },
+      '/folder/keys/nobody',
+      '/folder/keys/nobody is the description of no key.',
+    ],
+    [
+      { folder: { organization: { rules: { a: { ruleType: 'deny_models', ruleValue: { models: [] } } } } } },
+      '/folder/organization/rules/a/ruleValue/models',
+      '/folder/organization/rules/a/ruleValue/models must hold at least one entry.',
+    ],
+    [
+      { folder: { source: '' } },
+      '/folder/source',
+      '/folder/source ("") must be at most 128 letters, digits and . _ : @ / -, the first of them a letter or a digit.',
+    ],
+    [{ bundle: 5 }, '/bundle', '/bundle (5) must be of type string.'],
+    [{ bundle: 'hello' }, '/bundle', '/bundle is refused: It is no gzipped archive, or is cut off.'],
     [{ groupBy: ['team'] }, '/groupBy/0', '/groupBy/0 ("team") must be one of key, member, rule, model.'],
     [{ from: '2026-02-01' }, '/from', '/from must lie before /to.'],
     [
