@@ -493,9 +493,9 @@ const singles = [
     path: '/v1/master/policy/replay',
     id: 'replayPolicy',
     tag: 'Policy',
-    summary: 'What the rules, or a draft, would make of logged decisions',
+    summary: 'What the rules, a draft, a folder or a bundle would make of logged decisions',
     description:
-      'At most 100,000 decisions, within 30 seconds, outside the serving thread. With `stream` the answer is server-sent events: `progress`, each a `ReplayProgress`, then `report`; a failure after the first byte is an event without a name. Developers replay those of their own keys, without a draft.',
+      'At most 100,000 decisions, within 30 seconds, outside the serving thread. With `stream` the answer is server-sent events: `progress`, each a `ReplayProgress`, then `report`; a failure after the first byte is an event without a name. Developers replay those of their own keys; `rules`, `folder` and `bundle` are for owners and admins. 409 `rules_changed` where rules changed while a folder was planned.',
     key: 'master',
     request: 'ReplayRequest',
     answer: {
@@ -503,7 +503,7 @@ const singles = [
       description: 'How many decisions would change: with which keys, for which models, by which rules.',
       content: { 'application/json': 'ReplayReport', 'text/event-stream': 'ReplayEvent' },
     },
-    errors: [400, ...ANALYSIS],
+    errors: [400, 409, 413, ...ANALYSIS],
   },
   {
     method: 'post',

@@ -118,7 +118,7 @@ describe('an analysis by a bundle of others', { timeout: 60_000 }, () => {
   );
 
   it('that takes all memory, or never ends, after its trial: the next is served', async () => {
-    await withAnalyst({ limitMs: 8000 }, async (analyst) => {
+    await withAnalyst({ limitMs: 10_000 }, async (analyst) => {
       const results = await Promise.all([
         replayBy(analyst, 'sandbox-paid'),
         replayBy(analyst, 'sandbox-free'),
