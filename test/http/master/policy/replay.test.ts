@@ -160,14 +160,21 @@ describe('POST /v1/master/policy/replay', () => {
   it('judges by a bundle, which may be of anyone, and survives what it does', async () => {
     const own = createPdp().bundleDigest;
     const late = bundle('late');
+    const rule = {
+      id: 'no-slow',
+      scope: 'custom',
+      ruleType: 'deny_custom',
+      description: 'nothing slow',
+    } as const;
     const report = {
       unchanged: 0,
       unjudged: [{ reason: 'failed', decisions: 1, examples: [decisions[2]] }],
       otherPolicies: [{ digest: own, decisions: 3 }],
+      withoutFacts: 3,
     };
     const { status, text, headers } = await replay({ bundle: late });
     expect(status).toBe(200);
-    expect(JSON.parse(text)).toEqual({ ...denied('current'), ...report });
+    expect(JSON.parse(text)).toEqual({ ...denied('current', rule), ...report });
     expect(headers.get('x-policy-revision')).toBe(JSON.parse(text).policyRevision);
     expect(headers.get('x-policy-revision')).not.toContain(own.slice(0, 12));
     const { keyId, model } = { keyId: ID.developerKey, model: 'sandbox-slow' };
@@ -198,7 +205,7 @@ describe('POST /v1/master/policy/replay', () => {
     });
   });
 
-  it('judges by a bundle that is signed by whomever', async () => {
+  it('judges by a bundle whose signature nobody knows', async () => {
     const archive = archiveOf(signed(bundleFiles('next'), signingKey())).toString('base64');
     expect(JSON.parse((await replay({ bundle: archive })).text)).toEqual(same('current', 4));
   });
