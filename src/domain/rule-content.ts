@@ -7,7 +7,7 @@ import type {
   RuleType,
   RuleValue,
 } from '../generated/types.ts';
-import { validateRuleCreate } from '../generated/validators.js';
+import { validateRuleCreate, validateRuleCreateRequest } from '../generated/validators.js';
 import { checkShape, type Explanation } from './check-shape.ts';
 import { canonicalCidr, InvalidRangeError } from './client-ip.ts';
 import { invalidRequest } from './errors.ts';
@@ -59,6 +59,27 @@ export function readRule(body: unknown): RuleContent {
   const { ruleType, ruleValue, status = 'active', mode = 'enforce', description = null } = rule;
   return { ruleType, ruleValue: decimalCaps(ruleValue), canonical: canonicalRule(rule), status, mode, description };
 }
+
+/** A new rule, and whether it may permit what was not permitted. @throws ApiError 400 as `readRule` */
+export function readRuleRequest(body: unknown): { readonly content: RuleContent; readonly failOnNewAccess: boolean } {
+  const { failOnNewAccess = false, ...rule } = checkShape(validateRuleCreateRequest, body, EXPLANATIONS);
+  return { content: readRule(rule), failOnNewAccess };
+}
+
+/** A rule as the API takes it. */
+export const asCreate = ({
+  ruleType,
+  ruleValue,
+  status,
+  mode,
+  description,
+}: RuleContent): Omit<RuleContent, 'canonical'> => ({
+  ruleType,
+  ruleValue,
+  status,
+  mode,
+  description,
+});
 
 /** The canonical form of a rule of the right shape; that of a canonical rule is itself. @throws ApiError 400 */
 export function canonicalRule({ ruleType, ruleValue }: Pick<RuleCreate, 'ruleType' | 'ruleValue'>): CanonicalRule {

@@ -1016,10 +1016,6 @@ export interface DenialStep {
 export interface Deletion {
   id: string;
   deleted: true;
-  /**
-   * What may not be as it was meant: a policy folder that states the rule makes it again.
-   */
-  warnings?: string[];
 }
 
 /**
@@ -2241,7 +2237,40 @@ export interface WidenedCell {
 }
 
 /**
- * Body that makes an IAM rule, and a patched rule as a whole. The shape of `ruleValue` follows from `ruleType`.
+ * Answer to a `POST` of an IAM rule.
+ */
+export interface RuleCreateAnswer {
+  rule: IamRule;
+  /**
+   * What is accepted but may not mean what was meant.
+   */
+  warnings: string[];
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+}
+
+/**
+ * Body that makes an IAM rule. The shape of `ruleValue` follows from `ruleType`.
+ */
+export interface RuleCreateRequest {
+  ruleType: RuleType;
+  ruleValue: RuleValue;
+  status?: RuleStatus;
+  /**
+   * `report`: judged and recorded, never enforced.
+   */
+  mode?: RuleMode;
+  description?: string | null;
+  /**
+   * Refuse a change that permits something new (409 `new_access`).
+   */
+  failOnNewAccess?: boolean;
+}
+
+/**
+ * An IAM rule as it is written, whole. The shape of `ruleValue` follows from `ruleType`.
  */
 export interface RuleCreate {
   ruleType: RuleType;
@@ -2252,6 +2281,22 @@ export interface RuleCreate {
    */
   mode?: RuleMode;
   description?: string | null;
+}
+
+/**
+ * Answer to the deletion of an IAM rule.
+ */
+export interface RuleDeletion {
+  id: string;
+  deleted: true;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens: RuleWidening | null;
+  /**
+   * What may not be as it was meant: a policy folder that states the rule makes it again.
+   */
+  warnings?: string[];
 }
 
 /**

@@ -250,6 +250,9 @@ import type {
   RuleAnswer,
   RuleChangeAnswer,
   RuleCreate,
+  RuleCreateAnswer,
+  RuleCreateRequest,
+  RuleDeletion,
   RuleEvidence,
   RuleIds,
   RuleKind,
@@ -556,6 +559,9 @@ export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;
 export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;
 export declare const validateRuleCreate: Validator<RuleCreate>;
+export declare const validateRuleCreateAnswer: Validator<RuleCreateAnswer>;
+export declare const validateRuleCreateRequest: Validator<RuleCreateRequest>;
+export declare const validateRuleDeletion: Validator<RuleDeletion>;
 export declare const validateRuleEvidence: Validator<RuleEvidence>;
 export declare const validateRuleIds: Validator<RuleIds>;
 export declare const validateRuleKind: Validator<RuleKind>;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { conditionOptions } from '../../src/cli/terminal/rule-options.ts';
 import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
-import type { RuleAnswer } from '../../src/generated/types.ts';
-import { validateRuleAnswer, validateRuleList } from '../../src/generated/validators.js';
+import type { RuleCreateAnswer } from '../../src/generated/types.ts';
+import { validateRuleCreateAnswer, validateRuleList } from '../../src/generated/validators.js';
 import { CASES } from '../../src/policy/self-test-cases.ts';
 import { PROXIES_UNSET } from '../support/warnings.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
@@ -14,9 +14,9 @@ beforeAll(async () => {
 });
 afterAll(() => portcullis.close());
 
-function answerOf(outcome: Outcome): RuleAnswer {
+function answerOf(outcome: Outcome): RuleCreateAnswer {
   const answer = jsonOf(outcome);
-  if (!validateRuleAnswer(answer)) throw new Error(outcome.stdout);
+  if (!validateRuleCreateAnswer(answer)) throw new Error(outcome.stdout);
   return answer;
 }
 
@@ -50,6 +50,7 @@ describe('portcullis rules', () => {
         'No name of a model in the catalogue begins with "nobody/".',
         '"gpt-unknown" is not the name of a model in the catalogue.',
       ],
+      widens: { count: 0, cells: [] },
     });
     const { id, apiKeyId } = added.rule;
     expect(await compiled(apiKeyId ?? '')).toHaveProperty('enforce.deny_models.rules', [id]);
@@ -69,7 +70,11 @@ describe('portcullis rules', () => {
       warnings: [],
       widens: { count: 0, cells: [] },
     });
-    expect(jsonOf(await portcullis.run('rules', 'remove', id, '--json'))).toEqual({ id, deleted: true });
+    expect(jsonOf(await portcullis.run('rules', 'remove', id, '--json'))).toEqual({
+      id,
+      deleted: true,
+      widens: { count: 0, cells: [] },
+    });
     expect(await compiled(apiKeyId ?? '')).toEqual({ enforce: {} });
   });
 
@@ -185,6 +190,63 @@ describe('portcullis rules', () => {
         'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
     );
     for (const each of [id, only.id]) await portcullis.run('rules', 'remove', each);
+  });
+
+  it('says what a rule that is added, or removed, newly permits, and refuses that on request', async () => {
+    const text = ({ code, stdout, stderr }: Outcome) => ({
+      code,
+      stderr,
+      lines: stdout
+        .replaceAll(/_[0-9a-f]{32}/g, '_1')
+        .split('\n')
+        .map((line) => line.replaceAll(/ {2,}/g, '  ')),
+    });
+    const cells = [
+      'It newly permits 1 (pairs of a key or member and a mapping).',
+      'KEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS',
+      'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0',
+      '',
+    ];
+    const titles = 'ID  OWNER  TYPE  VALUE  MODE  STATUS  DESCRIPTION';
+    const table = (value: string) => [
+      titles,
+      `rule_1  key_1 (First gateway key)  allow_models  ${value}  enforce  active  -`,
+    ];
+    const refused = {
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: The change is refused: it would newly permit sandbox/sandbox-paid for First gateway key.\n',
+    };
+    const add = (model: string, ...options: string[]) =>
+      portcullis.run('rules', 'add', ...KEY, 'allow_models', model, ...options);
+    const ids = async () => Object(jsonOf(await portcullis.run('rules', 'list', ...KEY, '--json'))).rules;
+    const others = (await ids()).length;
+
+    expect(text(await add('sandbox/sandbox-free', '--fail-on-new-access'))).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [...table('sandbox/sandbox-free'), 'It permits nothing that was not permitted.', ''],
+    });
+    expect(await add('sandbox/sandbox-paid', '--fail-on-new-access')).toEqual(refused);
+    expect(await ids()).toHaveLength(others + 1);
+    expect(text(await add('sandbox/sandbox-paid'))).toEqual({
+      code: 0,
+      stderr: '',
+      lines: [...table('sandbox/sandbox-paid'), ...cells],
+    });
+
+    const deny = ['rules', 'add', ...KEY, 'deny_models', 'sandbox/sandbox-paid', '--fail-on-new-access', '--json'];
+    const { rule } = answerOf(await portcullis.run(...deny));
+    expect(await portcullis.run('rules', 'remove', rule.id, '--fail-on-new-access')).toEqual(refused);
+    expect(await ids()).toHaveLength(others + 3);
+    expect(text(await portcullis.run('rules', 'remove', rule.id))).toEqual({
+      code: 0,
+      stderr: '',
+      lines: ['Removed rule_1.', ...cells],
+    });
+    for (const { id, ruleValue } of await ids()) {
+      if (ruleValue.models?.[0]?.startsWith('sandbox/')) await portcullis.run('rules', 'remove', id);
+    }
   });
 
   it('keeps a rule on prices from losing its last condition', async () => {

@@ -97,7 +97,7 @@ export function addRule(gateway: TestGateway, scope: RuleScope, rule: RuleCreate
 }
 
 export function removeRule(gateway: TestGateway, scope: RuleScope, id: string): void {
-  deleteRule(gateway.db, actorOf(gateway), ruleOwner(gateway, scope), id, Date.now());
+  deleteRule(gateway.db, actorOf(gateway), ruleOwner(gateway, scope), id, false, Date.now());
 }
 
 export interface TestKey {

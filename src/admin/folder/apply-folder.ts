@@ -1,5 +1,6 @@
 import { ApiError } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import { asCreate } from '../../domain/rule-content.ts';
 import type { AccessDiff, PolicyPlan, PolicyPlanChange } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { listRules, type RuleRecord, type RuleStep, writeRules } from '../../store/rules/rules.ts';
@@ -11,7 +12,7 @@ import { checkPlan, written } from '../rules/iam-rules.ts';
 import { newAccess, StaleRules } from '../rules/judged-change.ts';
 import { ruleChange } from '../rules/rule-change.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleSubject } from '../rules/rule-owner.ts';
-import { asCreate, contentOf } from './match-rules.ts';
+import { contentOf } from './match-rules.ts';
 import type { FolderPlan, PlannedRule } from './plan-folder.ts';
 
 /** A change whose rule has an id, also where it is made only now. */

@@ -1,10 +1,11 @@
+import { asCreate } from '../../domain/rule-content.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { listRules, type RuleRecord } from '../../store/rules/rules.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { getRuleSubject, listRuleOwners } from '../rules/rule-owner.ts';
 import { folderOf, OwnerNames } from './folder-owners.ts';
-import { asCreate, contentOf } from './match-rules.ts';
+import { contentOf } from './match-rules.ts';
 
 /**
  * A folder that states the organization's rules as they are, but for those that other folders state: its apply only names them. 403

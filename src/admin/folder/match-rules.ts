@@ -88,21 +88,6 @@ function adoptable(
 export const contentOf = ({ ruleType, ruleValue, status, mode, description }: RuleRecord): RuleContent =>
   readRule({ ruleType, ruleValue, status, mode, description });
 
-/** A rule as the API takes it. */
-export const asCreate = ({
-  ruleType,
-  ruleValue,
-  status,
-  mode,
-  description,
-}: RuleContent): Omit<RuleContent, 'canonical'> => ({
-  ruleType,
-  ruleValue,
-  status,
-  mode,
-  description,
-});
-
 /** Equal for rules that are written alike. */
 const wording = ({ ruleType, ruleValue, status, mode, description }: RuleContent): string =>
   JSON.stringify([ruleType, ruleValue, status, mode, description]);

@@ -66,15 +66,12 @@ export function getGroup(db: Database, actor: Actor, id: string): GroupAnswer {
 
 /** The first steps of a change, which write nothing. @throws ApiError as `changeGroup` */
 export function readGroupPlan(db: Database, actor: Actor, id: string, body: unknown): GroupPlan {
-  const { patch, added, removed } = prepareChange(db, actor, id, body);
-  const stay = holderIdsOf(db, actor, id).filter((holder) => !removed.some((each) => each.id === holder));
-  return planOf(db, actor, id, [...stay, ...added.map((each) => each.id)], patch.failOnNewAccess);
+  return prepareChange(db, actor, id, body).plan;
 }
 
 /** The same of a deletion: nobody is in a group that is gone. */
 export function readGroupDeletion(db: Database, actor: Actor, id: string, failOnNewAccess: boolean): GroupPlan {
-  prepareDeletion(db, actor, id);
-  return planOf(db, actor, id, [], failOnNewAccess);
+  return prepareDeletion(db, actor, id, failOnNewAccess).plan;
 }
 
 /**
@@ -93,8 +90,8 @@ export function changeGroup(
 ): GroupChangeAnswer {
   const { organizationId } = actor;
   return db.transaction(() => {
-    const { patch, labels, present, added, removed } = prepareChange(db, actor, id, body);
-    const widens = judgedWidening(judged, getOrganization(db, organizationId).ruleRevision, patch.failOnNewAccess);
+    const { labels, present, added, removed, plan } = prepareChange(db, actor, id, body);
+    const widens = judgedWidening(judged, plan);
     const before = summary(present);
     const row = Object.keys(labels).length === 0 ? present : store.updateGroup(db, organizationId, id, labels, now);
     if (added.length + removed.length > 0) {
@@ -122,8 +119,9 @@ export function deleteGroup(
 ): GroupDeletion {
   const { organizationId } = actor;
   return db.transaction(() => {
-    const before = view(db, prepareDeletion(db, actor, id));
-    const widens = judgedWidening(judged, getOrganization(db, organizationId).ruleRevision, failOnNewAccess);
+    const { present, plan } = prepareDeletion(db, actor, id, failOnNewAccess);
+    const before = view(db, present);
+    const widens = judgedWidening(judged, plan);
     store.deleteGroup(db, organizationId, id, now);
     recordChange(db, actor, 'group', 'delete', { before, after: null }, now);
     return { id, deleted: true, widens };
@@ -135,7 +133,7 @@ function planOf(
   actor: Actor,
   groupId: string,
   holderIds: readonly string[],
-  failOnNewAccess = false,
+  failOnNewAccess: boolean,
 ): GroupPlan {
   const { organizationId } = actor;
   const isEnforcing = listRules(db, organizationId, groupId).some(
@@ -156,7 +154,7 @@ const idsOf = (all: readonly { readonly id: string }[]): string[] => all.map(({ 
 
 function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
   const patch = checkShape(validateGroupPatch, body, EXPLANATIONS);
-  const { failOnNewAccess: _, ...fields } = patch;
+  const { failOnNewAccess = false, ...fields } = patch;
   if (Object.keys(fields).length === 0) {
     throw invalidRequest('The request body must hold at least one field of the group.');
   }
@@ -164,10 +162,13 @@ function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
   checkManagesOrganization(actor);
   const present = store.getGroup(db, organizationId, id);
   if (patch.name !== undefined && patch.name !== present.name) checkNameIsFree(db, organizationId, patch.name);
-  const { added, removed } = readMoves(db, actor, patch, new Set(holderIdsOf(db, actor, id)));
+  const there = holderIdsOf(db, actor, id);
+  const { added, removed } = readMoves(db, actor, patch, new Set(there));
+  const stay = there.filter((holder) => !removed.some((each) => each.id === holder));
+  const plan = planOf(db, actor, id, [...stay, ...idsOf(added)], failOnNewAccess);
   const { name, description } = patch;
   const labels = { ...(name === undefined ? {} : { name }), ...(description === undefined ? {} : { description }) };
-  return { patch, labels, present, added, removed };
+  return { labels, present, added, removed, plan };
 }
 
 function checkNameIsFree(db: Database, organizationId: string, name: string): void {
@@ -176,13 +177,13 @@ function checkNameIsFree(db: Database, organizationId: string, name: string): vo
 }
 
 /** Admins take no owner out of a group. */
-function prepareDeletion(db: Database, actor: Actor, id: string): store.GroupRow {
+function prepareDeletion(db: Database, actor: Actor, id: string, failOnNewAccess: boolean) {
   checkManagesOrganization(actor);
-  const group = store.getGroup(db, actor.organizationId, id);
+  const present = store.getGroup(db, actor.organizationId, id);
   for (const member of store.listGroupMembers(db, actor.organizationId, id)) {
     checkRulesChangeable(actor, { scope: 'member', id: member.id, name: member.email, role: member.role });
   }
-  return group;
+  return { present, plan: planOf(db, actor, id, [], failOnNewAccess) };
 }
 
 const summary = ({ id, createdAt, updatedAt, name, description }: store.GroupRow): GroupSummary => ({

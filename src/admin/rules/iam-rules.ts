@@ -6,13 +6,14 @@ import type { TrustedProxies } from '../../domain/client-ip.ts';
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { type CanonicalRule, kindOf } from '../../domain/iam-rule.ts';
 import { newId } from '../../domain/id.ts';
-import { type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
+import { readRule, readRuleRequest, storedRule } from '../../domain/rule-content.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
-  Deletion,
   IamRule,
   RuleAnswer,
   RuleChangeAnswer,
+  RuleCreateAnswer,
+  RuleDeletion,
   RuleList,
   RuleReports,
   RuleType,
@@ -31,6 +32,7 @@ import { mergedRule } from './merge-rule.ts';
 import { checkBounds } from './rule-bounds.ts';
 import { ruleChange } from './rule-change.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner, type RuleSubject } from './rule-owner.ts';
+import { readPlanOf } from './rule-plan.ts';
 
 /** What is known of the world in which a rule will be judged. */
 export interface RuleWorld {
@@ -44,25 +46,45 @@ export interface RuleWrite extends RuleWorld {
   readonly now: number;
 }
 
+/** The first steps of making a rule, which write nothing. @throws ApiError as `createRule` */
+export const readRuleCreation = (db: Database, actor: Actor, owner: RuleOwner, body: unknown): RulePlan =>
+  prepareCreation(db, actor, owner, body).plan;
+
 /**
- * Makes a rule, in force from the next request on. Shape first (400), then owner (404, 403) and plan (403), then bounds (400).
- * @param body as `RuleCreate`, unchecked.
+ * Makes a rule, in force from the next request on. Shape first (400), then owner (404, 403) and plan (403), then bounds (400), then
+ * new access (409).
+ * @param body as `RuleCreateRequest`, unchecked. @param judged what is known of the new rule; absent: nothing
+ * @throws StaleRules when it was judged for other rules
  */
-export function createRule(db: Database, actor: Actor, owner: RuleOwner, body: unknown, write: RuleWrite): RuleAnswer {
-  const content = readRule(body);
+export function createRule(
+  db: Database,
+  actor: Actor,
+  owner: RuleOwner,
+  body: unknown,
+  write: RuleWrite,
+  judged?: JudgedChange,
+): RuleCreateAnswer {
   return db.transaction(() => {
-    const subject = getRuleSubject(db, actor, owner);
-    checkRulesChangeable(actor, subject);
-    checkPlan(db, actor, content.ruleType);
-    const others = store.listRules(db, actor.organizationId, subject.id);
-    checkBounds([...others.map(storedRule), content.canonical]);
+    const { subject, content, others, plan } = prepareCreation(db, actor, owner, body);
+    const widens = judgedWidening(judged, plan);
     const { canonical, ...rule } = content;
-    const id = newId('rule');
+    const { ruleId: id } = plan;
     const record = store.insertRule(db, actor.organizationId, subject.id, { id, ...rule }, compileRules, write.now);
     recordChange(db, actor, 'rule', 'create', { before: null, after: written(record, subject) }, write.now);
     const warnings = [...warningsOf(db, actor, canonical, write), ...nextToManaged(others)];
-    return { rule: ruleView(record, subject), warnings };
+    return { rule: ruleView(record, subject), warnings, widens };
   });
+}
+
+function prepareCreation(db: Database, actor: Actor, owner: RuleOwner, body: unknown) {
+  const { content, failOnNewAccess } = readRuleRequest(body);
+  const subject = getRuleSubject(db, actor, owner);
+  checkRulesChangeable(actor, subject);
+  checkPlan(db, actor, content.ruleType);
+  const others = store.listRules(db, actor.organizationId, subject.id);
+  checkBounds([...others.map(storedRule), content.canonical]);
+  const step = { subject, ruleId: newId('rule'), others, before: null, after: content };
+  return { subject, content, others, plan: readPlanOf(db, actor, step, failOnNewAccess) };
 }
 
 /** A page of the owner's rules, oldest first. */
@@ -82,18 +104,8 @@ export function getRule(db: Database, actor: Actor, owner: RuleOwner, id: string
 }
 
 /** The first steps of a change, which write nothing. @throws ApiError as `changeRule` */
-export function readRulePlan(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan {
-  const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
-  const { canonical, ...rule } = content;
-  return {
-    subject,
-    ruleId: id,
-    rule,
-    ruleRevision: getOrganization(db, actor.organizationId).ruleRevision,
-    matters: enforcedPart(present, storedRule(present)) !== enforcedPart(rule, canonical),
-    failOnNewAccess: patch.failOnNewAccess === true,
-  };
-}
+export const readRulePlan = (db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown): RulePlan =>
+  prepareChange(db, actor, owner, id, body).plan;
 
 /**
  * Changes a rule; the merged rule is judged as a new one is. Shape first (400), then owner (404, 403), rule (404), merged shape
@@ -112,9 +124,8 @@ export function changeRule(
 ): RuleChangeAnswer {
   return db.transaction(() => {
     const { organizationId } = actor;
-    const { subject, present, content, patch } = prepareChange(db, actor, owner, id, body);
-    const { ruleRevision } = getOrganization(db, organizationId);
-    const widens = judgedWidening(judged, ruleRevision, patch.failOnNewAccess);
+    const { subject, present, content, plan } = prepareChange(db, actor, owner, id, body);
+    const widens = judgedWidening(judged, plan);
     const { canonical, ...rule } = content;
     const record = store.updateRule(db, organizationId, subject.id, id, rule, compileRules, write.now);
     const change = ruleChange(written(present, subject), written(record, subject));
@@ -129,7 +140,7 @@ export function changeRule(
 
 function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown) {
   const patch = checkShape(validateRulePatch, body);
-  const { failOnNewAccess: _, ...fields } = patch;
+  const { failOnNewAccess = false, ...fields } = patch;
   if (Object.keys(fields).length === 0)
     throw invalidRequest('The request body must hold at least one field of the rule.');
   const subject = getRuleSubject(db, actor, owner);
@@ -137,27 +148,55 @@ function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string,
   const present = store.getRule(db, actor.organizationId, subject.id, id);
   const content = mergedRule(present, patch);
   checkPlan(db, actor, content.ruleType);
-  const others = store.listRules(db, actor.organizationId, subject.id).filter((other) => other.id !== id);
+  const others = otherRules(db, actor, subject, id);
   checkBounds([...others.map(storedRule), content.canonical]);
-  return { patch, subject, present, content };
+  const step = { subject, ruleId: id, others, before: present, after: content };
+  return { subject, present, content, plan: readPlanOf(db, actor, step, failOnNewAccess) };
 }
 
-/** What is enforced of a rule; equal where nothing changes. */
-const enforcedPart = ({ status, mode }: Pick<RuleContent, 'status' | 'mode'>, canonical: CanonicalRule): string =>
-  status === 'active' && mode === 'enforce' ? JSON.stringify([canonical.ruleType, canonical.ruleValue]) : '';
+/** The first steps of a deletion, which write nothing. @throws ApiError as `deleteRule` */
+export const readRuleDeletion = (
+  db: Database,
+  actor: Actor,
+  owner: RuleOwner,
+  id: string,
+  failOnNewAccess: boolean,
+): RulePlan => prepareDeletion(db, actor, owner, id, failOnNewAccess).plan;
 
-/** Deletes a rule: it binds nothing from the next request on. @param now epoch ms */
-export function deleteRule(db: Database, actor: Actor, owner: RuleOwner, id: string, now: number): Deletion {
+/**
+ * Deletes a rule: it binds nothing from the next request on. Owner (404, 403), then rule (404), then new access (409).
+ * @param now epoch ms @param judged what is known of the deletion; absent: nothing @throws StaleRules when it was judged for other rules
+ */
+export function deleteRule(
+  db: Database,
+  actor: Actor,
+  owner: RuleOwner,
+  id: string,
+  failOnNewAccess: boolean,
+  now: number,
+  judged?: JudgedChange,
+): RuleDeletion {
   return db.transaction(() => {
-    const subject = getRuleSubject(db, actor, owner);
-    checkRulesChangeable(actor, subject);
-    const present = store.getRule(db, actor.organizationId, subject.id, id);
+    const { subject, present, plan } = prepareDeletion(db, actor, owner, id, failOnNewAccess);
+    const widens = judgedWidening(judged, plan);
     store.deleteRule(db, actor.organizationId, subject.id, id, compileRules);
     recordChange(db, actor, 'rule', 'delete', { before: written(present, subject), after: null }, now);
     const warnings = managedElsewhere(present, 'makes it again');
-    return { id, deleted: true, ...(warnings.length === 0 ? {} : { warnings }) };
+    return { id, deleted: true, widens, ...(warnings.length === 0 ? {} : { warnings }) };
   });
 }
+
+function prepareDeletion(db: Database, actor: Actor, owner: RuleOwner, id: string, failOnNewAccess: boolean) {
+  const subject = getRuleSubject(db, actor, owner);
+  checkRulesChangeable(actor, subject);
+  const present = store.getRule(db, actor.organizationId, subject.id, id);
+  const others = otherRules(db, actor, subject, id);
+  const step = { subject, ruleId: id, others, before: present, after: null };
+  return { subject, present, plan: readPlanOf(db, actor, step, failOnNewAccess) };
+}
+
+const otherRules = (db: Database, { organizationId }: Actor, subject: RuleSubject, id: string): store.RuleRecord[] =>
+  store.listRules(db, organizationId, subject.id).filter((other) => other.id !== id);
 
 /** Of a change of a rule that a policy folder states. @param next what the next apply of the folder does */
 const managedElsewhere = ({ managedBy, managedName }: store.RuleRecord, next: string): string[] =>

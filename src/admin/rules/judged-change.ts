@@ -2,7 +2,7 @@ import { ApiError } from '../../domain/errors.ts';
 import type { RuleCreate, RuleWidening } from '../../generated/types.ts';
 import type { RuleSubject } from './rule-owner.ts';
 
-/** A change that can be made as things are, for judging what it permits. */
+/** A write that can be made as things are, for judging what it permits. */
 export interface ChangePlan {
   /** Of the organization's rules, which the plan was made for. */
   readonly ruleRevision: number;
@@ -14,8 +14,8 @@ export interface ChangePlan {
 export interface RulePlan extends ChangePlan {
   readonly subject: Pick<RuleSubject, 'scope' | 'id'>;
   readonly ruleId: string;
-  /** The rule as it would be. */
-  readonly rule: RuleCreate;
+  /** The rule as it would be; null: there would be none. */
+  readonly rule: RuleCreate | null;
 }
 
 /** What a change newly permits, as of a revision of the organization's rules; null: nobody knows. */
@@ -38,20 +38,24 @@ export interface JudgedWrite<Plan extends { readonly failOnNewAccess: boolean },
   write(plan: Plan, judgement: Judgement | null): Promise<Answer>;
 }
 
-const ATTEMPTS = 3;
+/** Times that a change is judged. */
+const MOST_JUDGINGS = 3;
 
 /**
  * Changes rules after finding out what that newly permits: outside the writing thread, so that nobody waits for it, and again
- * where someone else changed rules meanwhile. Where that cannot be found out, only a change that must not widen anything fails.
+ * where someone else changed rules meanwhile. Where that cannot be found out, also because they keep changing, only a change that
+ * must not widen anything fails.
  */
 export async function writeJudged<Plan extends { readonly failOnNewAccess: boolean }, Judgement, Answer>({
   plan,
   judge,
   write,
 }: JudgedWrite<Plan, Judgement, Answer>): Promise<Answer> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+  for (let judgings = 0; judgings <= MOST_JUDGINGS; judgings += 1) {
     const planned = await plan();
-    const judgement = await judgedOrNull(planned, judge);
+    const isUnjudged = judgings === MOST_JUDGINGS;
+    if (isUnjudged && planned.failOnNewAccess) break;
+    const judgement = isUnjudged ? null : await judgedOrNull(planned, judge);
     try {
       return await write(planned, judgement);
     } catch (error) {
@@ -83,7 +87,7 @@ export interface JudgedSteps<Plan, Answer> {
 
 const NOTHING: RuleWidening = { count: 0, cells: [] };
 
-/** Changes a rule, or who is in a group, so. */
+/** Makes, changes or removes a rule so, or changes who is in a group. */
 export const changeJudged = <Plan extends ChangePlan, Answer>({
   plan,
   judge,
@@ -96,16 +100,16 @@ export const changeJudged = <Plan extends ChangePlan, Answer>({
   });
 
 /**
- * What a change permits that is about to be written, by what was judged of it before.
- * @param ruleRevision the organization's, now @throws StaleRules, ApiError 409 for new access that must not be
+ * What a change permits that is about to be written, by what was judged of it before; what cannot permit anything new needs no
+ * judgement. @param plan of the change as things are now @throws StaleRules, ApiError 409 for new access that must not be
  */
 export function judgedWidening(
   judged: JudgedChange | undefined,
-  ruleRevision: number,
-  failOnNewAccess: boolean | undefined,
+  { matters, ruleRevision, failOnNewAccess }: ChangePlan,
 ): RuleWidening | null {
-  if (judged !== undefined && judged.ruleRevision !== ruleRevision) throw new StaleRules();
+  if (!matters) return NOTHING;
   const { widens = null } = judged ?? {};
+  if (widens !== null && judged?.ruleRevision !== ruleRevision) throw new StaleRules();
   if (failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
   return widens;
 }

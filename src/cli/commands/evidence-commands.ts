@@ -5,6 +5,7 @@ import type { IamRule, RuleEvidence } from '../../generated/types.ts';
 import type { PageRequest } from '../../store/db/page.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import { showEvidence, showRuleChange } from '../output/rule-output.ts';
+import { runRuleUpdate } from '../run/run-rule-writes.ts';
 import { type Environment, inWorkspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
 import { confirm } from '../terminal/confirm.ts';
@@ -74,8 +75,6 @@ async function promote(env: Environment, id: string, options: PromoteOptions): P
     if (updatedAt !== evidence.rule.updatedAt) throw new Error('Nothing was changed: the rule has changed meanwhile.');
     return { mode: 'enforce', ...(failOnNewAccess ? { failOnNewAccess } : {}) };
   };
-  // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-  const { runRuleUpdate } = await import('../run/run-rule-update.ts');
   const change = await runRuleUpdate(env, org, id, bodyFor);
   if (json) {
     printJson({ evidence, change });

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { createGroup, getGroup } from '../../admin/rules/groups.ts';
 import { showGroup, showGroupChange, showGroupDeletion, showGroups } from '../output/group-output.ts';
 import { everyGroup, groupId, keyId, memberId } from '../run/references.ts';
+import { runGroupChange, runGroupDeletion } from '../run/run-group-change.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -25,9 +26,6 @@ const who = (command: Command): Command =>
   command
     .option('--member <id|e-mail...>', 'members, with all of their keys')
     .option('--key <key...>', 'keys by themselves: id, masked token or description');
-
-/** Loaded only by a command that may widen something, with the policy engine: the others start in a fraction of the time. */
-const changes = () => import('../run/run-group-change.ts');
 
 const EXAMPLES = `
 Examples:
@@ -76,14 +74,12 @@ export function groupCommands(program: Command, env: Environment): void {
     .action(async (reference: string, options: UpdateOptions) => {
       const body = named({ name: options.name, description: orNone(options.description) });
       if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --description.');
-      const { runGroupChange } = await changes();
       showGroup(await runGroupChange(env, options.org, reference, () => body), options);
     });
 
   who(common(groups.command('add').argument(...GROUP_ARGUMENT)))
     .description('Put members and keys into a group, from the next call on.')
     .action(async (reference: string, options: WhoOptions) => {
-      const { runGroupChange } = await changes();
       showGroup(await runGroupChange(env, options.org, reference, bodyFor('add', options)), options);
     });
 
@@ -93,7 +89,6 @@ export function groupCommands(program: Command, env: Environment): void {
     )
     .option(...FAIL)
     .action(async (reference: string, options: WhoOptions) => {
-      const { runGroupChange } = await changes();
       showGroupChange(await runGroupChange(env, options.org, reference, bodyFor('remove', options)), options);
     });
 
@@ -101,7 +96,6 @@ export function groupCommands(program: Command, env: Environment): void {
     .description('Delete a group with its rules; what that newly permits is shown.')
     .option(...FAIL)
     .action(async (reference: string, options: WhoOptions) => {
-      const { runGroupDeletion } = await changes();
       showGroupDeletion(await runGroupDeletion(env, options.org, reference, options.failOnNewAccess === true), options);
     });
 }

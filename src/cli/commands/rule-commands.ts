@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
-import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
+import { listRules } from '../../admin/rules/iam-rules.ts';
+import { listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
 import { factsOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
 import { groupId, keyId, memberId } from '../run/references.ts';
-import { ruleWriteOf } from '../run/rule-write.ts';
+import { runRuleCreation, runRuleDeletion, runRuleUpdate } from '../run/run-rule-writes.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, common, named } from '../terminal/common-options.ts';
 import { conditionOptions } from '../terminal/rule-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 import { evidenceCommands } from './evidence-commands.ts';
@@ -24,6 +24,12 @@ interface RuleOptions {
   readonly status?: string;
   readonly description?: string;
 }
+
+interface FailOptions {
+  readonly failOnNewAccess?: true;
+}
+
+const FAIL = ['--fail-on-new-access', 'refuse a change that permits what was not permitted'] as const;
 
 function parseRuleType(text: string): RuleType {
   const type = RULE_TYPES.find((known) => known === text);
@@ -62,7 +68,9 @@ function ownerOf(workspace: Workspace, { key, member, group, organization }: Own
   return organization ? { kind: 'organization' } : undefined;
 }
 
-type UpdateOptions = CommonOptions & RuleOptions & { readonly ruleType?: RuleType; readonly failOnNewAccess?: true };
+type AddOptions = OwnerOptions & RuleOptions & FailOptions;
+type UpdateOptions = CommonOptions & RuleOptions & FailOptions & { readonly ruleType?: RuleType };
+type RemoveOptions = CommonOptions & FailOptions;
 
 /** In an update: the condition goes. */
 const NONE = 'none';
@@ -75,7 +83,7 @@ function updateOf(present: RuleType, entries: readonly string[], options: Update
     ...(ruleType === undefined ? {} : { ruleType }),
     ...(value === undefined ? {} : { ruleValue: withoutNone(value) }),
     ...otherFields(options),
-    ...(failOnNewAccess ? { failOnNewAccess } : {}),
+    ...named({ failOnNewAccess }),
   };
 }
 
@@ -131,21 +139,24 @@ export function ruleCommands(program: Command, env: Environment): void {
     .description('Create, list and change the IAM rules of keys, members, groups and the organization.');
 
   described(owned(common(rules.command('add'))))
-    .description('Add a rule to a key, a member, a group or the organization; it holds from the next call on.')
+    .description(
+      'Add a rule to a key, a member, a group or the organization; it holds from the next call on. What the rules newly permit because of it is shown: an allow rule next to others of its type extends them.',
+    )
     .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
     .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
+    .option(...FAIL)
     .addHelpText('after', EXAMPLES)
-    .action(async (type: RuleType, entries: string[], options: OwnerOptions & RuleOptions) => {
+    .action(async (type: RuleType, entries: string[], options: AddOptions) => {
       const value = ruleValue(type, entries, options);
       if (value === undefined) throw new UsageError(`A rule of type ${type} needs ${needsOf(type)}.`);
-      const body = { ruleType: type, ruleValue: value, ...otherFields(options) };
-      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const { org, failOnNewAccess } = options;
+      const body = { ruleType: type, ruleValue: value, ...otherFields(options), ...named({ failOnNewAccess }) };
+      const ownerIn = (workspace: Workspace): RuleOwner => {
         const owner = ownerOf(workspace, options);
-        if (owner === undefined)
-          throw new UsageError('Say whose rule it is: --key, --member, --group or --organization.');
-        return createRule(workspace.db, workspace.actor, owner, body, ruleWriteOf(workspace));
-      });
-      showRule(added, options);
+        if (owner !== undefined) return owner;
+        throw new UsageError('Say whose rule it is: --key, --member, --group or --organization.');
+      };
+      showRule(await runRuleCreation(env, org, ownerIn, body), options);
     });
 
   owned(common(rules.command('list')))
@@ -172,22 +183,20 @@ function changeCommands(rules: Command, env: Environment): void {
     )
     .argument('[entries...]', 'the new entries, all of them')
     .addOption(new Option('--rule-type <ruleType>', RULE_TYPES.join(', ')).argParser(parseRuleType))
-    .option('--fail-on-new-access', 'refuse a change that permits what was not permitted')
+    .option(...FAIL)
     .addHelpText('after', UPDATE_EXAMPLES)
     .action(async (id: string, entries: string[], options: UpdateOptions) => {
       const bodyFor = ({ ruleType }: IamRule): object => updateOf(ruleType, entries, options);
-      // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
-      const { runRuleUpdate } = await import('../run/run-rule-update.ts');
       showRuleChange(await runRuleUpdate(env, options.org, id, bodyFor), options);
     });
 
   common(rules.command('remove').alias('delete').argument('<ruleId>'))
-    .description('Remove a rule; it binds nothing from the next call on.')
-    .action(async (id: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
-        deleteRule(db, actor, getRuleOwner(db, actor, id), id, now),
-      );
-      showRemovedRule(removed, options);
+    .description(
+      'Remove a rule; it binds nothing from the next call on. What the rules newly permit because of it is shown: exactly, credential or not.',
+    )
+    .option(...FAIL)
+    .action(async (id: string, options: RemoveOptions) => {
+      showRemovedRule(await runRuleDeletion(env, options.org, id, options.failOnNewAccess === true), options);
     });
 }
 

@@ -1,9 +1,9 @@
 import { withName } from '../../domain/id.ts';
 import type {
-  Deletion,
   IamRule,
-  RuleAnswer,
   RuleChangeAnswer,
+  RuleCreateAnswer,
+  RuleDeletion,
   RuleEvidence,
   RuleValue,
   RuleWidening,
@@ -90,13 +90,14 @@ export function showEvidence(evidence: RuleEvidence, names: ReadonlyMap<string, 
   showDecisionsWithShadow({ decisions, nextCursor }, names);
 }
 
-/** A rule that was written, with what may not be as it was meant. */
-export function showRule(answer: RuleAnswer, { json }: Format): void {
+/** A new rule, what it newly permits, and what may not be as it was meant. */
+export function showRule(answer: RuleCreateAnswer, { json }: Format): void {
   if (json) {
     printJson(answer);
     return;
   }
   printRuleTable(TITLES, [answer.rule], row, NO_RULES);
+  showWidening(answer.widens);
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 
@@ -140,11 +141,12 @@ export function showWidening(widens: RuleWidening | null): void {
   printTable(['KEY OR MEMBER', 'MAPPING', 'CALLABLE', 'FROM ADDRESS'], rows, '');
 }
 
-export function showRemovedRule(deletion: Deletion, { json }: Format): void {
+export function showRemovedRule(deletion: RuleDeletion, { json }: Format): void {
   if (json) {
     printJson(deletion);
     return;
   }
   print(`Removed ${deletion.id}.`);
+  showWidening(deletion.widens);
   for (const warning of deletion.warnings ?? []) warn(`warning: ${warning}`);
 }

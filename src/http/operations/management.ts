@@ -9,6 +9,10 @@ const PAGE = {
   cursor: text('`nextCursor` of the page before.'),
 } as const satisfies Record<string, QueryParameter>;
 
+const FAIL_ON_NEW_ACCESS = {
+  failOnNewAccess: { description: 'Refuse it when it permits something new (409 `new_access`).', type: 'boolean' },
+} as const satisfies Record<string, QueryParameter>;
+
 const READ = [401, 403, 404];
 const WRITE = [400, 401, 403, 404, 413, 415];
 
@@ -35,16 +39,14 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly can: readonly Can[];
   /** What there is to know of an operation besides its summary. */
   readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
-  /** Of a deletion. */
-  readonly deletionQuery?: Readonly<Record<string, QueryParameter>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
     readonly create?: string;
     readonly patch?: string;
-    /** Of a change, where it says more. */
+    /** Of what was made, changed or deleted, where it says more: also what it newly permits, for which it can be refused. */
+    readonly created?: string;
     readonly changed?: string;
-    /** Of a deletion, where it says more. */
     readonly deleted?: string;
   };
 }
@@ -52,7 +54,7 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
 function operationsOf<const Can extends keyof Usual<string>, const Base extends string>(
   resource: Resource<Can, Base>,
 ): Usual<Base>[Can][] {
-  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {}, deletionQuery } = resource;
+  const { tag, name, idBase, path, part = '{id}', can, notes = {}, schemas, query = {} } = resource;
   const one = `${path}/${part}`;
   const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
@@ -74,8 +76,8 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       id: `create${idBase}`,
       summary: `Make ${single}`,
       request: schemas.create ?? '',
-      answer: json(schemas.answer, 'It is made.', 201),
-      errors: WRITE,
+      answer: json(schemas.created ?? schemas.answer, 'It is made.', 201),
+      errors: schemas.created === undefined ? WRITE : [...WRITE, 409],
     },
     get: {
       ...common,
@@ -94,7 +96,6 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       summary: `Change ${single}`,
       request: schemas.patch ?? '',
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
-      // What says more says what it newly permits, and can be refused for that.
       errors: schemas.changed === undefined ? WRITE : [...WRITE, 409],
     },
     delete: {
@@ -103,9 +104,9 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       path: one,
       id: `delete${idBase}`,
       summary: `Delete ${single}`,
-      ...(deletionQuery === undefined ? {} : { query: deletionQuery }),
+      ...(schemas.deleted === undefined ? {} : { query: FAIL_ON_NEW_ACCESS }),
       answer: json(schemas.deleted ?? 'Deletion', 'It is gone.'),
-      errors: deletionQuery === undefined ? READ : [400, ...READ, 409],
+      errors: schemas.deleted === undefined ? READ : [400, ...READ, 409],
     },
   };
   return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
@@ -116,9 +117,11 @@ const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
 const RULES = {
   answer: 'RuleAnswer',
   list: 'RuleList',
-  create: 'RuleCreate',
+  create: 'RuleCreateRequest',
+  created: 'RuleCreateAnswer',
   patch: 'RulePatch',
   changed: 'RuleChangeAnswer',
+  deleted: 'RuleDeletion',
 };
 const rules = <const Base extends string>(path: string, idBase: Base, of: string) => [
   ...operationsOf({
@@ -219,9 +222,6 @@ const resources = [
     idBase: 'Group',
     path: '/v1/master/groups',
     can: ALL,
-    deletionQuery: {
-      failOnNewAccess: { description: 'Refuse it when it permits something new (409 `new_access`).', type: 'boolean' },
-    },
     notes: {
       list: 'Without those who are in them.',
       create: 'Nobody is in it. An organization has at most 200.',
@@ -611,7 +611,7 @@ export const management = {
   tags: {
     Keys: 'Gateway keys, master keys, platform keys.',
     'IAM rules':
-      'Of keys, members, groups and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. `failOnNewAccess: true` refuses a change that permits what was not permitted (409 `new_access`).',
+      'Of keys, members, groups and the organization. In a change the named fields of `ruleValue` replace, null removes one, and a list is replaced as a whole; another type needs a whole value. The answer to a rule that is made, changed or deleted says what that newly permits (`widens`); `failOnNewAccess` refuses what permits anything new (409 `new_access`).',
     Groups: 'Members and keys whose calls the same rules bind.',
     Organization: 'The organization, its projects, members and invitations.',
     Budgets: 'Spend limits that all keys of a member, a project or the organization share.',

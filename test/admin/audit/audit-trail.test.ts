@@ -159,7 +159,7 @@ const WRITES: Readonly<Record<string, Write>> = {
   },
   deleteRule: {
     given: addRule,
-    write: (db, id) => deleteRule(db, owner, ORGANIZATION, id, now),
+    write: (db, id) => deleteRule(db, owner, ORGANIZATION, id, false, now),
     actions: ['rule.delete'],
   },
   applyFolder: {

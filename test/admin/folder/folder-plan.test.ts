@@ -337,9 +337,10 @@ describe('a change of a managed rule by other means', () => {
     expect(createRule(db, owner, ORGANIZATION, deny('sandbox-slow'), write).warnings).toEqual([
       'The policy folder "security" states rules of the same owner, and not this one: an apply with --prune removes it.',
     ]);
-    expect(deleteRule(db, owner, ORGANIZATION, id, startMs)).toEqual({
+    expect(deleteRule(db, owner, ORGANIZATION, id, false, startMs)).toEqual({
       id,
       deleted: true,
+      widens: { count: 0, cells: [] },
       warnings: ['The policy folder "security" states this rule as "a": its next apply makes it again.'],
     });
   });

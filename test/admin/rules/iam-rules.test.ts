@@ -7,6 +7,8 @@ import {
   deleteRule,
   getRule,
   listRules,
+  readRuleCreation,
+  readRuleDeletion,
   readRulePlan,
 } from '../../../src/admin/rules/iam-rules.ts';
 import { StaleRules } from '../../../src/admin/rules/judged-change.ts';
@@ -49,7 +51,11 @@ describe('a written rule', () => {
     expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
     changeRule(db, owner, keyOf(ID.developerKey), rule.id, { status: 'active', mode: 'report' }, write);
     expect(compiled(ID.developerKey)).toMatchObject({ enforce: {}, report_rules: { [rule.id]: true } });
-    expect(deleteRule(db, owner, keyOf(ID.developerKey), rule.id, startMs)).toEqual({ id: rule.id, deleted: true });
+    expect(deleteRule(db, owner, keyOf(ID.developerKey), rule.id, false, startMs)).toEqual({
+      id: rule.id,
+      deleted: true,
+      widens: { count: 0, cells: [] },
+    });
     expect(compiled(ID.developerKey)).toEqual({ enforce: {} });
     expect(getOrganization(db, ID.organization).ruleRevision).toBe(before + 4);
   });
@@ -129,7 +135,7 @@ describe('a written rule', () => {
     );
   });
 
-  it('needs no judging where nothing that is enforced changes', () => {
+  it('needs no judging where nothing that is enforced changes, or is only denied', () => {
     const to = keyOf(ID.ownerKey);
     const { id } = add(owner, to).rule;
     const matters = (body: object) => readRulePlan(db, owner, to, id, body).matters;
@@ -139,7 +145,49 @@ describe('a written rule', () => {
       true,
     ]);
     changeRule(db, owner, to, id, { mode: 'report' }, write);
-    expect([{ ruleValue: { providers: ['x'] } }, { mode: 'enforce' }].map(matters)).toEqual([false, true]);
+    expect([{ ruleValue: { providers: ['x'] } }, { mode: 'enforce' }].map(matters)).toEqual([false, false]);
+  });
+
+  it('needs judging where it, or its removal, may permit more', () => {
+    const to = keyOf(ID.ownerKey);
+    const allow = (...models: string[]) => ({ ruleType: 'allow_models', ruleValue: { models } });
+    const creation = (body: object) => readRuleCreation(db, owner, to, body).matters;
+    const deletion = (id: string) => readRuleDeletion(db, owner, to, id, false).matters;
+    const report = { mode: 'report' };
+    const inactive = { status: 'inactive' };
+
+    const deny = add(owner, to).rule.id;
+    const reported = add(owner, to, { ...denySandbox, ...report }).rule.id;
+    add(owner, to, { ...allow('a'), ...report });
+    add(owner, to, { ...allow('a'), ...inactive });
+    expect([denySandbox, allow('b'), { ruleType: 'allow_tags', ruleValue: { tags: ['a'] } }].map(creation)).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    const first = add(owner, to, allow('a')).rule.id;
+    expect([allow('b'), { ...allow('b'), ...report }, { ...allow('b'), ...inactive }].map(creation)).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect([deny, reported, first].map(deletion)).toEqual([true, false, true]);
+
+    const second = add(owner, to, allow('b')).rule.id;
+    expect([first, second].map(deletion)).toEqual([false, false]);
+    const change = (body: object) => readRulePlan(db, owner, to, second, body).matters;
+    expect([inactive, report, allow('c'), denySandbox].map(change)).toEqual([false, false, true, false]);
+  });
+
+  it('is written, or removed, as it was judged, and not where that has become another matter', () => {
+    const to = keyOf(ID.ownerKey);
+    const allow = (model: string) => ({ ruleType: 'allow_models', ruleValue: { models: [model] } });
+    const first = readRuleCreation(db, owner, to, allow('a'));
+    const judged = { ruleRevision: first.ruleRevision, widens: { count: 0, cells: [] } };
+    const { id } = add(owner, to, allow('b')).rule;
+    expect(() => createRule(db, owner, to, allow('a'), write, judged)).toThrow(StaleRules);
+    expect(deleteRule(db, owner, to, id, false, startMs, { ruleRevision: 0, widens: null }).widens).toBeNull();
+    expect(createRule(db, owner, to, allow('a'), write, judged).widens).toEqual({ count: 0, cells: [] });
   });
 
   it('counts against the bounds of its subject, its own old form apart', () => {
@@ -172,7 +220,7 @@ describe('the shape is judged before owner and plan, which are judged before bou
     const to = keyOf(ID.playgroundKey);
     const refused = refusal(403, 'A playground key cannot be given rules.');
     expect(() => changeRule(db, owner, to, ID.absentRule, { mode: 'report' }, write)).toThrow(refused);
-    expect(() => deleteRule(db, owner, to, ID.absentRule, startMs)).toThrow(refused);
+    expect(() => deleteRule(db, owner, to, ID.absentRule, false, startMs)).toThrow(refused);
     expect(() => changeRule(db, owner, to, ID.absentRule, { mode: 'off' }, write)).toThrow(
       expect.objectContaining({ status: 400 }),
     );
@@ -189,7 +237,7 @@ describe('an IP rule', () => {
     const other = add(owner, ORGANIZATION).rule;
     expect(() => changeRule(db, owner, ORGANIZATION, other.id, denyIp, write)).toThrow(refused);
     expect(compiled(ID.organization)).toHaveProperty('enforce.deny_ip_cidrs');
-    expect(deleteRule(db, owner, ORGANIZATION, id, startMs)).toEqual({ id, deleted: true });
+    expect(deleteRule(db, owner, ORGANIZATION, id, false, startMs)).toEqual({ id, deleted: true, widens: null });
   });
 });
 
@@ -201,7 +249,7 @@ describe('by role', () => {
     const refused = refusal(403, "An admin cannot change an owner's rules.");
     expect(() => add(admin, memberOf(ID.owner))).toThrow(refused);
     expect(() => changeRule(db, admin, memberOf(ID.owner), id, { mode: 'report' }, write)).toThrow(refused);
-    expect(() => deleteRule(db, admin, memberOf(ID.owner), id, startMs)).toThrow(refused);
+    expect(() => deleteRule(db, admin, memberOf(ID.owner), id, false, startMs)).toThrow(refused);
     expect(listRules(db, admin, memberOf(ID.owner), { limit: 50 }).rules).toHaveLength(1);
   });
 
@@ -223,7 +271,7 @@ describe('rules of others', () => {
     expect(() => add(owner, memberOf('foreigner@example.com'))).toThrow(refusal(404, 'There is no such member.'));
     const noRule = refusal(404, 'There is no such rule.');
     expect(() => getRule(db, owner, keyOf(ID.developerKey), id, write)).toThrow(noRule);
-    expect(() => deleteRule(db, owner, keyOf(ID.developerKey), id, startMs)).toThrow(noRule);
+    expect(() => deleteRule(db, owner, keyOf(ID.developerKey), id, false, startMs)).toThrow(noRule);
   });
 });
 

@@ -49,6 +49,11 @@ describe('a judged change', () => {
   it('is judged again when rules changed meanwhile, and given up after three times', async () => {
     expect(await change([9, 1], () => ({ count: 2 }))).toEqual({ widens: { count: 2, cells: [] }, tried: [0, 1] });
     await expect(change([9, 9, 9], () => ({}))).rejects.toThrow(status(503));
+    await expect(change([9, 9, 9, 3], () => ({}), { failOnNewAccess: true })).rejects.toThrow(status(503));
+  });
+
+  it('is made without a judgement when rules keep changing, unless it must not widen anything', async () => {
+    expect(await change([9, 9, 9, 3], () => ({ count: 2 }))).toEqual({ widens: null, tried: [0, 1, 2, 3] });
   });
 
   it('is made without a judgement that takes too long, unless it must not widen anything', async () => {

@@ -5,9 +5,11 @@ import {
   deleteRule,
   getRule,
   listRules,
+  readRuleCreation,
+  readRuleDeletion,
   readRulePlan,
 } from '../../../admin/rules/iam-rules.ts';
-import { changeJudged } from '../../../admin/rules/judged-change.ts';
+import { changeJudged, type RulePlan } from '../../../admin/rules/judged-change.ts';
 import type { RuleOwner } from '../../../admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../../generated/types.ts';
 import { validateRuleWidening } from '../../../generated/validators.js';
@@ -15,6 +17,7 @@ import type { Analysis } from '../../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../../middleware/authenticate-master.ts';
 import type { ManagementId } from '../../operations/management.ts';
 import type { Handlers } from '../../register.ts';
+import { flag } from '../../request/query-parameter.ts';
 import type { AppContext, AppMiddleware } from '../../state.ts';
 import { answer, answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
 import { pageRequest } from './page-request.ts';
@@ -58,15 +61,22 @@ function rulesOf(
   ownerOf: (ctx: AppContext) => RuleOwner,
 ) {
   const world = { catalog, trustedProxies };
+  const judgeFor =
+    (organizationId: string) =>
+    ({ subject, ruleId, rule }: RulePlan) =>
+      analyst.analyse({ kind: 'widening', organizationId, subject, ruleId, rule }).then(wideningIn);
   return {
     list: async (ctx) => {
       const page = pageRequest(ctx);
       answer(ctx, await store.read((db) => listRules(db, actorOf(ctx), ownerOf(ctx), page)));
     },
     create: async (ctx) => {
-      const made = await store.write((db, now) =>
-        createRule(db, actorOf(ctx), ownerOf(ctx), ctx.state.body, { now, ...world }),
-      );
+      const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
+      const made = await changeJudged({
+        plan: () => store.read((db) => readRuleCreation(db, actor, owner, body)),
+        judge: judgeFor(actor.organizationId),
+        write: (judged) => store.write((db, now) => createRule(db, actor, owner, body, { now, ...world }, judged)),
+      });
       answer(ctx, made, 201);
     },
     get: async (ctx) => {
@@ -78,17 +88,20 @@ function rulesOf(
       const [actor, owner, { body }] = [actorOf(ctx), ownerOf(ctx), ctx.state];
       const changed = await changeJudged({
         plan: () => store.read((db) => readRulePlan(db, actor, owner, id, body)),
-        judge: ({ subject, ruleId, rule }) =>
-          analyst
-            .analyse({ kind: 'widening', organizationId: actor.organizationId, subject, ruleId, rule })
-            .then(wideningIn),
+        judge: judgeFor(actor.organizationId),
         write: (judged) => store.write((db, now) => changeRule(db, actor, owner, id, body, { now, ...world }, judged)),
       });
       answer(ctx, changed);
     },
     delete: async (ctx) => {
-      const id = pathParameter(ctx, 'ruleId');
-      answer(ctx, await store.write((db, now) => deleteRule(db, actorOf(ctx), ownerOf(ctx), id, now)));
+      const [id, mustNotWiden] = [pathParameter(ctx, 'ruleId'), flag(ctx, 'failOnNewAccess')];
+      const [actor, owner] = [actorOf(ctx), ownerOf(ctx)];
+      const deleted = await changeJudged({
+        plan: () => store.read((db) => readRuleDeletion(db, actor, owner, id, mustNotWiden)),
+        judge: judgeFor(actor.organizationId),
+        write: (judged) => store.write((db, now) => deleteRule(db, actor, owner, id, mustNotWiden, now, judged)),
+      });
+      answer(ctx, deleted);
     },
     evidence: async (ctx) => {
       const [actor, id, page] = [actorOf(ctx), pathParameter(ctx, 'ruleId'), pageRequest(ctx)];

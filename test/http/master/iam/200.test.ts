@@ -45,7 +45,7 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
       body: { ruleType: 'allow_ip_cidrs', ruleValue, description: 'Office' },
     });
     expect(made.status).toBe(201);
-    expect(made.body).toEqual({ rule, warnings: [] });
+    expect(made.body).toEqual({ rule, warnings: [], widens: { count: 0, cells: [] } });
     const { id } = JSON.parse(made.text).rule;
 
     const listed = await server.request('GET', path);
@@ -76,7 +76,10 @@ describe.each(OWNERS)('/v1/master/%s/iam', (owner, shownOwner) => {
     });
 
     const deleted = await server.request('DELETE', `${path}/${id}`);
-    expect(await outcome(deleted)).toEqual({ status: 200, body: { id: 'rule_new', deleted: true } });
+    expect(await outcome(deleted)).toEqual({
+      status: 200,
+      body: { id: 'rule_new', deleted: true, widens: { count: 0, cells: [] } },
+    });
     expect((await server.request('GET', path)).body).toEqual({ rules: [], nextCursor: null });
   });
 });

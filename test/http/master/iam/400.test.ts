@@ -29,6 +29,11 @@ describe('POST …/iam', () => {
       '/ruleValue/providers must hold at least one entry.',
     ],
     [{ ruleType: 'deny_models' }, '/ruleValue', '/ruleValue is missing.'],
+    [
+      { ruleType: 'deny_models', ruleValue: { models: ['a'] }, failOnNewAccess: 'yes' },
+      '/failOnNewAccess',
+      '/failOnNewAccess ("yes") must be of type boolean.',
+    ],
   ])('refuses %j and names the entry', async (body, param, message) => {
     const answer = await server.request('POST', PATH, { body });
     expect(await outcome(answer)).toEqual({ status: 400, body: refused('invalid_request', message, param) });
@@ -43,5 +48,19 @@ describe('POST …/iam', () => {
 describe('GET …/iam', () => {
   it.each([['limit=1000'], ['cursor=nonsense']])('refuses ?%s', async (query) => {
     expect((await server.request('GET', `${PATH}?${query}`)).status).toBe(400);
+  });
+});
+
+describe('DELETE …/iam/{ruleId}', () => {
+  it('refuses a failOnNewAccess that is neither true nor false', async () => {
+    const answer = await server.request('DELETE', `${PATH}/${ID.absentRule}?failOnNewAccess=maybe`);
+    expect(await outcome(answer)).toEqual({
+      status: 400,
+      body: refused(
+        'invalid_request',
+        'The query parameter failOnNewAccess must be true or false.',
+        '/failOnNewAccess',
+      ),
+    });
   });
 });

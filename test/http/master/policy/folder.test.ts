@@ -202,9 +202,19 @@ it.each(['x', '-1', '1.5', ''])('a ruleRevision of "%s" is refused', async (revi
 it('DELETE of a managed rule warns of the next apply', async () => {
   await post('apply');
   const [{ id }] = await rules();
+  const everywhere = { addresses: ['0.0.0.0/0', '::/0', 'unknown'], moreAddresses: 0 };
+  const cell = { holder: { scope: 'key', id: ID.ownerKey, name: "The owner's" }, ...everywhere };
   expect(JSON.parse((await server.request('DELETE', `/v1/master/keys/${ID.ownerKey}/iam/${id}`)).text)).toEqual({
     id,
     deleted: true,
+    widens: {
+      count: 3,
+      cells: [
+        { ...cell, mapping: 'sandbox/sandbox-paid', credential: true },
+        { ...cell, mapping: 'openai/gpt-5', credential: false },
+        { ...cell, mapping: 'openrouter/gpt-5', credential: false },
+      ],
+    },
     warnings: ['The policy folder "security" states this rule as "no-paid": its next apply makes it again.'],
   });
 });
