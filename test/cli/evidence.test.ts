@@ -137,6 +137,18 @@ describe('portcullis rules promote', () => {
     expect(cells(again.stdout).at(-1)).toEqual(['It does not report: it is enforced.']);
   });
 
+  it('is refused on request where the rule extends another of its type', async () => {
+    await portcullis.run('rules', 'add', '--key', 'First gateway key', 'allow_models', 'sandbox/sandbox-free');
+    const paid = ['--key', 'First gateway key', 'allow_models', 'sandbox/sandbox-paid', '--mode', 'report', '--json'];
+    const { id } = Object(jsonOf(await portcullis.run('rules', 'add', ...paid))).rule;
+    const promotion = await portcullis.run('rules', 'promote', id, '--yes', '--fail-on-new-access');
+    expect([promotion.code, promotion.stderr]).toEqual([
+      1,
+      'portcullis: The change is refused: it would newly permit sandbox/sandbox-paid for First gateway key.\n',
+    ]);
+    expect(Object(jsonOf(await portcullis.run('rules', 'promote', id, '--yes', '--json'))).change.widens.count).toBe(1);
+  });
+
   it('prints what was shown and what was changed as JSON', async () => {
     expect(
       jsonOf(await portcullis.run('rules', 'promote', rule, '--yes', '--fail-on-new-access', '--json')),

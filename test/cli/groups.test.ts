@@ -42,11 +42,13 @@ describe('portcullis groups', () => {
       ['key', put.group.keys[0].id, KEY],
       [''],
     ]);
-    expect((await groups('list')).stdout.split('\n')[1]?.split(/ {2,}/).slice(0, 3)).toEqual([
-      id,
-      'contractors',
-      'Not employed',
+    const listed = (await groups('list')).stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(listed).toEqual([
+      ['ID', 'NAME', 'MEMBERS', 'KEYS', 'DESCRIPTION', 'CREATED'],
+      [id, 'contractors', '1', '1', 'Not employed', put.group.createdAt],
+      [''],
     ]);
+    expect(jsonOf(await groups('list', '--json'))).toEqual({ groups: [put.group], nextCursor: null });
     expect((await portcullis.run('rules', 'list')).stdout).toContain(`${id} (contractors)`);
     expect((await portcullis.run('access', KEY, '--denied')).stdout).toMatch(/ group contractors +deny_models /);
   });
@@ -72,6 +74,23 @@ describe('portcullis groups', () => {
     expect((await groups('show', 'externals')).stderr).toBe(
       'portcullis: There is no group with the id or name "externals".\n',
     );
+  });
+
+  it('refuses to remove who is not in it, naming them, and removes nobody', async () => {
+    await groups('create', 'small');
+    await groups('add', 'small', '--member', OWNER);
+    const before = (await groups('show', 'small')).stdout;
+    expect(await groups('remove', 'small', '--member', OWNER, '--key', KEY)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `portcullis: Not in the group "small": ${KEY}. "groups show small" lists who is in it.\n`,
+    });
+    expect((await groups('show', 'small')).stdout).toBe(before);
+    await groups('remove', 'small', '--member', OWNER);
+    expect((await groups('remove', 'small', '--key', KEY, '--member', OWNER)).stderr).toBe(
+      `portcullis: Not in the group "small": ${OWNER}, ${KEY}. "groups show small" lists who is in it.\n`,
+    );
+    await groups('delete', 'small');
   });
 
   it('refuses what says nothing', async () => {

@@ -42,9 +42,12 @@ export function groupCommands(program: Command, env: Environment): void {
     .addHelpText('after', EXAMPLES);
 
   common(groups.command('list'))
-    .description('List the groups, newest first.')
+    .description('List the groups, newest first, with how many members and keys are in them.')
     .action(async (options: CommonOptions) => {
-      showGroups(await inWorkspace(env, 'read', options.org, everyGroup), options);
+      const all = await inWorkspace(env, 'read', options.org, (workspace) =>
+        everyGroup(workspace).map(({ id }) => getGroup(workspace.db, workspace.actor, id).group),
+      );
+      showGroups(all, options);
     });
 
   common(groups.command('show').argument(...GROUP_ARGUMENT))
@@ -80,7 +83,7 @@ export function groupCommands(program: Command, env: Environment): void {
   who(common(groups.command('add').argument(...GROUP_ARGUMENT)))
     .description('Put members and keys into a group, from the next call on.')
     .action(async (reference: string, options: WhoOptions) => {
-      showGroup(await runGroupChange(env, options.org, reference, bodyFor('add', options)), options);
+      showGroup(await runGroupChange(env, options.org, reference, movesIn('add', options)), options);
     });
 
   who(common(groups.command('remove').argument(...GROUP_ARGUMENT)))
@@ -89,7 +92,11 @@ export function groupCommands(program: Command, env: Environment): void {
     )
     .option(...FAIL)
     .action(async (reference: string, options: WhoOptions) => {
-      showGroupChange(await runGroupChange(env, options.org, reference, bodyFor('remove', options)), options);
+      const bodyFor = (workspace: Workspace): object => {
+        checkIsIn(workspace, reference, options);
+        return movesIn('remove', options)(workspace);
+      };
+      showGroupChange(await runGroupChange(env, options.org, reference, bodyFor), options);
     });
 
   common(groups.command('delete').argument(...GROUP_ARGUMENT))
@@ -100,7 +107,21 @@ export function groupCommands(program: Command, env: Environment): void {
     });
 }
 
-const bodyFor =
+/** @throws Error that names those who are not in the group */
+function checkIsIn(workspace: Workspace, reference: string, { member = [], key = [] }: WhoOptions): void {
+  const { group } = getGroup(workspace.db, workspace.actor, groupId(workspace, reference));
+  const there = new Set([...group.members, ...group.keys].map(({ id }) => id));
+  const strangers = [
+    ...member.filter((each) => !there.has(memberId(workspace, each))),
+    ...key.filter((each) => !there.has(keyId(workspace, each))),
+  ];
+  if (strangers.length === 0) return;
+  throw new Error(
+    `Not in the group "${group.name}": ${strangers.join(', ')}. "groups show ${group.name}" lists who is in it.`,
+  );
+}
+
+const movesIn =
   (how: 'add' | 'remove', { member = [], key = [], failOnNewAccess }: WhoOptions) =>
   (workspace: Workspace): object => {
     if (member.length + key.length === 0) throw new UsageError('Say who: --member, --key.');

@@ -1,5 +1,5 @@
 import { withName } from '../../domain/id.ts';
-import type { GroupAnswer, GroupChangeAnswer, GroupDeletion, GroupSummary } from '../../generated/types.ts';
+import type { GroupAnswer, GroupChangeAnswer, GroupDeletion, GroupRecord } from '../../generated/types.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { showWidening } from './rule-output.ts';
 
@@ -7,18 +7,20 @@ interface Format {
   readonly json?: true;
 }
 
-export function showGroups(groups: readonly GroupSummary[], { json }: Format): void {
+export function showGroups(groups: readonly GroupRecord[], { json }: Format): void {
   if (json) {
     printJson({ groups, nextCursor: null });
     return;
   }
-  const rows = groups.map(({ id, name, description, createdAt }): Cell[] => [
+  const rows = groups.map(({ id, name, members, keys, description, createdAt }): Cell[] => [
     { text: id },
     { text: name },
+    { text: String(members.length) },
+    { text: String(keys.length) },
     { text: description ?? '-' },
     { text: createdAt },
   ]);
-  printTable(['ID', 'NAME', 'DESCRIPTION', 'CREATED'], rows, 'There are no groups.');
+  printTable(['ID', 'NAME', 'MEMBERS', 'KEYS', 'DESCRIPTION', 'CREATED'], rows, 'There are no groups.');
 }
 
 /** A group and who is in it. */
