@@ -1,7 +1,7 @@
 import { pointerStep } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
-import type { FolderOwner, Scope } from '../../generated/types.ts';
+import type { FolderOwner, PolicyFolder, Scope } from '../../generated/types.ts';
 import type { Given } from '../fixtures/fixture-given.ts';
 import type { GivenRule } from '../fixtures/fixture-rules.ts';
 import { FixtureFault } from '../fixtures/fixture-source.ts';
@@ -13,7 +13,7 @@ import type { ReadFolder } from './policy-folder.ts';
 /**
  * What a policy folder states, for fixtures: those of their keys, members, groups and organization that it names have its rules, all
  * others have none. Who is in a group the fixture says. It needs no database, so it knows no key by its id but the one that a fixture names so.
- * @throws FixtureFault for a rule that makes no sense
+ * @throws FixtureFault for a rule that makes no sense; `rulesFor` for a key that is likely misspelt
  */
 export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
   const { organization, groups = {}, members = {}, keys = {} } = document;
@@ -40,13 +40,18 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
   const keyWith = (name: string, written: GivenSubject) =>
     subjectOf('key', `/keys/${pointerStep(name)}`, keys[name], written, name);
   return {
-    rulesFor: (given): Given => ({
-      ...given,
-      organization: organizationWith(given.organization),
-      groups: new Map([...given.groups].map(([name, written]) => [name, { ...written, ...groupWith(name, written) }])),
-      members: new Map([...given.members].map(([name, written]) => [name, memberWith(name, written)])),
-      keys: new Map([...given.keys].map(([name, written]) => [name, { ...written, ...keyWith(name, written) }])),
-    }),
+    rulesFor: (given): Given => {
+      checkKeys(document, given);
+      return {
+        ...given,
+        organization: organizationWith(given.organization),
+        groups: new Map(
+          [...given.groups].map(([name, written]) => [name, { ...written, ...groupWith(name, written) }]),
+        ),
+        members: new Map([...given.members].map(([name, written]) => [name, memberWith(name, written)])),
+        keys: new Map([...given.keys].map(([name, written]) => [name, { ...written, ...keyWith(name, written) }])),
+      };
+    },
     all: [
       organizationWith(NOBODY),
       ...Object.keys(groups).map((name) => groupWith(name, NOBODY)),
@@ -54,6 +59,20 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
       ...Object.keys(keys).map((name) => keyWith(name, NOBODY)),
     ].flatMap(({ rules }) => rules),
   };
+}
+
+/**
+ * Where a folder states keys, one of a fixture is taken for misspelt if the folder does not state it and the fixture itself says neither
+ * whose it is nor in which group: it would have the organization's rules alone. @throws FixtureFault
+ */
+function checkKeys({ keys = {} }: PolicyFolder, { keys: named, groups }: Given): void {
+  if (Object.keys(keys).length === 0) return;
+  for (const [name, { owner, place }] of named) {
+    const isPlaced = owner !== undefined || groups.values().some((group) => group.keys.has(name));
+    if (place === undefined || isPlaced || Object.hasOwn(keys, name)) continue;
+    const text = `The policy folder states no key "${name}", and the fixture gives it neither an owner nor a group: is it misspelt?`;
+    throw new FixtureFault(place, text);
+  }
 }
 
 const rulePointer = (owner: string, name: string): string => `${owner}/rules/${pointerStep(name)}`;

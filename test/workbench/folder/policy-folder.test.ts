@@ -206,6 +206,27 @@ expect:
     ]);
   });
 
+  it('are not run for a key of which neither they nor the folder say anything, where it states keys', () => {
+    const fixture = (given: string): string => `name: Free models are permitted
+given: { catalog: real, ${given} }
+requests: { model: sandbox-free }
+expect: [{ permit: all }]
+`;
+    const faults = (given: string, files: Record<string, string>) =>
+      faultsIn({ 'a.yaml': fixture(given) }, { rules: folderRules(readable(files)) });
+    const fault = (column: number, name: string): string =>
+      `a.yaml:2:${column}: The policy folder states no key "${name}", and the fixture gives it neither an owner nor a group: is it misspelt?`;
+
+    expect(faults('keys: { CI: {}, CL: {} }', folder(FREE))).toEqual([fault(41, 'CL')]);
+    expect(faults('groups: { staff: { keys: CI } }, keys: { CI: {}, constructor: {} }', folder(FREE))).toEqual([
+      fault(74, 'constructor'),
+    ]);
+    expect(faults('members: { dev: {} }, keys: { CL: { owner: dev } }', folder(FREE))).toEqual([]);
+    expect(faults('groups: { staff: { keys: CL } }, keys: { CL: {} }', folder(FREE))).toEqual([]);
+    expect(faults('keys: {}', folder(FREE))).toEqual([]);
+    expect(faults('keys: { CL: {} }', { 'rules.yaml': 'organization: { rules: {} }' })).toEqual([]);
+  });
+
   it('are not run where a rule of the folder makes no sense', () => {
     const { result } = read(folder('{ ruleType: deny_models, ruleValue: { models: [] } }'));
     if ('faults' in result) throw new Error('its shape is right');
