@@ -4664,10 +4664,26 @@ export interface BundleState {
    * The archive that a rollback has left, which is not activated again until the source has another one.
    */
   held?: string;
+  refusal?: SourceRefusal;
+  /**
+   * When the server was started without `POLICY_BUNDLE`, RFC 3339: since then the policy of the installation is in force. Absent: `active` is.
+   */
+  setAside?: string;
   /**
    * The latest first, at most 10.
    */
   history: BundleEvent[];
+}
+/**
+ * Why what the source has is not in force; absent: it is, or a rollback holds it off.
+ */
+export interface SourceRefusal {
+  /**
+   * Since when, RFC 3339.
+   */
+  at: string;
+  code: string;
+  message: string;
 }
 
 export interface KnownBundle {

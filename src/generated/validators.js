@@ -5273,7 +5273,7 @@ export const validateCustomProviderWire = validate119;
 export const validateDecisionAnswer = validate132;
 const schema51 = {"type":"object","additionalProperties":false,"required":["decision"],"properties":{"decision":{"$ref":"LoggedDecision"}},"$id":"DecisionAnswer"};
 const schema52 = {"type":"object","additionalProperties":false,"required":["id","callId","timestamp","requestId","clientRequestId","projectId","keyId","memberId","action","tool","requestedModel","requestedBy","outcome","reason","shadowOutcome","provider","model","statusCode","errorCode","cost","message","path","bundles","ruleRevision","input","violations","shadow","denial","dataDigest","rules","costDetails","attempts"],"properties":{"id":{"type":"string"},"callId":{"type":"string"},"timestamp":{"type":"string"},"requestId":{"type":"string"},"clientRequestId":{"type":["string","null"]},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"action":{"type":"string"},"tool":{"type":["string","null"]},"requestedModel":{"type":"string"},"requestedBy":{"type":["string","null"]},"outcome":{"type":"string","enum":["permit","deny"]},"reason":{"type":["string","null"]},"shadowOutcome":{"enum":["permit","deny",null]},"provider":{"type":["string","null"]},"model":{"type":["string","null"]},"statusCode":{"type":["integer","null"]},"errorCode":{"type":["string","null"]},"cost":{"type":["string","null"]},"message":{"type":["string","null"]},"path":{"type":"string"},"bundles":{"type":"object","additionalProperties":false,"required":["policy"],"properties":{"policy":{"type":"object","additionalProperties":false,"required":["revision"],"properties":{"revision":{"type":"string"}}}}},"ruleRevision":{"type":"integer"},"input":{"$ref":"PolicyInput"},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"oneOf":[{"type":"null"},{"$ref":"PolicyShadow"}]},"denial":{"oneOf":[{"type":"null"},{"$ref":"DenialStep"}]},"dataDigest":{"type":"string"},"rules":{"type":"array","items":{"$ref":"SeenRule"}},"costDetails":{"type":["object","null"],"additionalProperties":true},"attempts":{"type":["array","null"],"items":{"type":"object","additionalProperties":true}}},"$id":"LoggedDecision"};
-const schema53 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"type":["string","null"]},"tool":{"type":"string","minLength":1},"subjects":{"type":"array","minItems":1,"maxItems":43,"items":{"$ref":"PolicySubject"}},"facts":{"$ref":"PolicyFacts"},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
+const schema53 = {"type":"object","additionalProperties":false,"required":["action","client_ip","subjects","candidates"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"client_ip":{"anyOf":[{"type":"string"},{"type":"null"}]},"tool":{"type":"string","minLength":1},"subjects":{"type":"array","minItems":1,"maxItems":43,"items":{"$ref":"PolicySubject"}},"facts":{"$ref":"PolicyFacts"},"candidates":{"type":"array","minItems":1,"items":{"$ref":"PolicyCandidate"}}},"$id":"PolicyInput"};
 const schema54 = {"type":"object","additionalProperties":false,"required":["scope","id"],"properties":{"scope":{"$ref":"Scope"},"id":{"type":"string","minLength":1}},"$id":"PolicySubject"};
 const schema55 = {"type":"string","enum":["organization","group","member","key"],"$id":"Scope"};
 
@@ -6097,9 +6097,56 @@ if(valid0){
 if(data.client_ip !== undefined){
 let data1 = data.client_ip;
 const _errs4 = errors;
-if((typeof data1 !== "string") && (data1 !== null)){
-validate134.errors = [{instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/type",keyword:"type",params:{type: schema53.properties.client_ip.type},message:"must be string,null"}];
+const _errs5 = errors;
+let valid1 = false;
+const _errs6 = errors;
+if(typeof data1 !== "string"){
+const err0 = {instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/anyOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+var _valid0 = _errs6 === errors;
+valid1 = valid1 || _valid0;
+const _errs8 = errors;
+if(data1 !== null){
+const err1 = {instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+var _valid0 = _errs8 === errors;
+valid1 = valid1 || _valid0;
+if(!valid1){
+const err2 = {instancePath:instancePath+"/client_ip",schemaPath:"#/properties/client_ip/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate134.errors = vErrors;
 return false;
+}
+else {
+errors = _errs5;
+if(vErrors !== null){
+if(_errs5){
+vErrors.length = _errs5;
+}
+else {
+vErrors = null;
+}
+}
 }
 var valid0 = _errs4 === errors;
 }
@@ -6109,8 +6156,8 @@ var valid0 = true;
 if(valid0){
 if(data.tool !== undefined){
 let data2 = data.tool;
-const _errs6 = errors;
-if(errors === _errs6){
+const _errs10 = errors;
+if(errors === _errs10){
 if(typeof data2 === "string"){
 if(func7(data2) < 1){
 validate134.errors = [{instancePath:instancePath+"/tool",schemaPath:"#/properties/tool/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
@@ -6122,7 +6169,7 @@ validate134.errors = [{instancePath:instancePath+"/tool",schemaPath:"#/propertie
 return false;
 }
 }
-var valid0 = _errs6 === errors;
+var valid0 = _errs10 === errors;
 }
 else {
 var valid0 = true;
@@ -6130,8 +6177,8 @@ var valid0 = true;
 if(valid0){
 if(data.subjects !== undefined){
 let data3 = data.subjects;
-const _errs8 = errors;
-if(errors === _errs8){
+const _errs12 = errors;
+if(errors === _errs12){
 if(Array.isArray(data3)){
 if(data3.length > 43){
 validate134.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/maxItems",keyword:"maxItems",params:{limit: 43},message:"must NOT have more than 43 items"}];
@@ -6143,16 +6190,16 @@ validate134.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/prope
 return false;
 }
 else {
-var valid1 = true;
+var valid2 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-const _errs10 = errors;
+const _errs14 = errors;
 if(!(validate135(data3[i0], {instancePath:instancePath+"/subjects/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs10 === errors;
-if(!valid1){
+var valid2 = _errs14 === errors;
+if(!valid2){
 break;
 }
 }
@@ -6164,19 +6211,19 @@ validate134.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/prope
 return false;
 }
 }
-var valid0 = _errs8 === errors;
+var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.facts !== undefined){
-const _errs11 = errors;
+const _errs15 = errors;
 if(!(validate139(data.facts, {instancePath:instancePath+"/facts",parentData:data,parentDataProperty:"facts",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs11 === errors;
+var valid0 = _errs15 === errors;
 }
 else {
 var valid0 = true;
@@ -6184,24 +6231,24 @@ var valid0 = true;
 if(valid0){
 if(data.candidates !== undefined){
 let data6 = data.candidates;
-const _errs12 = errors;
-if(errors === _errs12){
+const _errs16 = errors;
+if(errors === _errs16){
 if(Array.isArray(data6)){
 if(data6.length < 1){
 validate134.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
-var valid2 = true;
+var valid3 = true;
 const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
-const _errs14 = errors;
+const _errs18 = errors;
 if(!(validate143(data6[i1], {instancePath:instancePath+"/candidates/" + i1,parentData:data6,parentDataProperty:i1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate143.errors : vErrors.concat(validate143.errors);
 errors = vErrors.length;
 }
-var valid2 = _errs14 === errors;
-if(!valid2){
+var valid3 = _errs18 === errors;
+if(!valid3){
 break;
 }
 }
@@ -6212,7 +6259,7 @@ validate134.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs12 === errors;
+var valid0 = _errs16 === errors;
 }
 else {
 var valid0 = true;
@@ -34879,7 +34926,7 @@ validate508.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 export const validatePasskeyBytes = validate502;
 
 export const validateBundleState = validate513;
-const schema230 = {"type":"object","additionalProperties":false,"required":["active","history"],"properties":{"active":{"$ref":"KnownBundle"},"previous":{"$ref":"KnownBundle"},"held":{"type":"string"},"history":{"type":"array","items":{"$ref":"BundleEvent"}}},"$id":"BundleState"};
+const schema230 = {"type":"object","additionalProperties":false,"required":["active","history"],"properties":{"active":{"$ref":"KnownBundle"},"previous":{"$ref":"KnownBundle"},"held":{"type":"string"},"refusal":{"type":"object","additionalProperties":false,"required":["at","code","message"],"properties":{"at":{"type":"string"},"code":{"type":"string"},"message":{"type":"string"}}},"setAside":{"type":"string"},"history":{"type":"array","items":{"$ref":"BundleEvent"}}},"$id":"BundleState"};
 const schema231 = {"type":"object","additionalProperties":false,"required":["archive","digest","revision","source","activatedAt"],"properties":{"archive":{"type":"string","pattern":"^[0-9a-f]{64}$"},"digest":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"activatedAt":{"type":"string"}},"$id":"KnownBundle"};
 const pattern127 = new RegExp("^[0-9a-f]{64}$", "u");
 
@@ -35157,7 +35204,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "active") || (key0 === "previous")) || (key0 === "held")) || (key0 === "history"))){
+if(!((((((key0 === "active") || (key0 === "previous")) || (key0 === "held")) || (key0 === "refusal")) || (key0 === "setAside")) || (key0 === "history"))){
 validate513.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -35200,21 +35247,104 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.history !== undefined){
-let data3 = data.history;
+if(data.refusal !== undefined){
+let data3 = data.refusal;
 const _errs6 = errors;
 if(errors === _errs6){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+let missing1;
+if((((data3.at === undefined) && (missing1 = "at")) || ((data3.code === undefined) && (missing1 = "code"))) || ((data3.message === undefined) && (missing1 = "message"))){
+validate513.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
 const _errs8 = errors;
-if(!(validate517(data3[i0], {instancePath:instancePath+"/history/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+for(const key1 in data3){
+if(!(((key1 === "at") || (key1 === "code")) || (key1 === "message"))){
+validate513.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs8 === errors){
+if(data3.at !== undefined){
+const _errs9 = errors;
+if(typeof data3.at !== "string"){
+validate513.errors = [{instancePath:instancePath+"/refusal/at",schemaPath:"#/properties/refusal/properties/at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs9 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data3.code !== undefined){
+const _errs11 = errors;
+if(typeof data3.code !== "string"){
+validate513.errors = [{instancePath:instancePath+"/refusal/code",schemaPath:"#/properties/refusal/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs11 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data3.message !== undefined){
+const _errs13 = errors;
+if(typeof data3.message !== "string"){
+validate513.errors = [{instancePath:instancePath+"/refusal/message",schemaPath:"#/properties/refusal/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid1 = _errs13 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate513.errors = [{instancePath:instancePath+"/refusal",schemaPath:"#/properties/refusal/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.setAside !== undefined){
+const _errs15 = errors;
+if(typeof data.setAside !== "string"){
+validate513.errors = [{instancePath:instancePath+"/setAside",schemaPath:"#/properties/setAside/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.history !== undefined){
+let data8 = data.history;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data8)){
+var valid2 = true;
+const len0 = data8.length;
+for(let i0=0; i0<len0; i0++){
+const _errs19 = errors;
+if(!(validate517(data8[i0], {instancePath:instancePath+"/history/" + i0,parentData:data8,parentDataProperty:i0,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate517.errors : vErrors.concat(validate517.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs8 === errors;
-if(!valid1){
+var valid2 = _errs19 === errors;
+if(!valid2){
 break;
 }
 }
@@ -35224,10 +35354,12 @@ validate513.errors = [{instancePath:instancePath+"/history",schemaPath:"#/proper
 return false;
 }
 }
-var valid0 = _errs6 === errors;
+var valid0 = _errs17 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
