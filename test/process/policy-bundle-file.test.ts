@@ -202,6 +202,23 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
     await closed(gateway);
   });
 
+  it('follows each rollback, though what is known of the source changes at the same time', async () => {
+    offer(archive('v1'));
+    const gateway = await startGateway(environment);
+    offer(archive('v2'));
+    await inForce(gateway, 'v2');
+    for (const revision of ['v1', 'v2', 'v1', 'v2', 'v1', 'v2']) {
+      if (revision === 'v1') renameSync(file, `${file}.away`);
+      else renameSync(`${file}.away`, file);
+      writeBundleState(gateway.dataDir, rolledBack(stateOf(gateway), '2026-11-25T00:00:00.000Z'));
+      await expect.poll(async () => (await revisionOf(gateway))[0], { timeout: 60_000 }).toBe(revision);
+      await expect
+        .poll(() => stateOf(gateway).refusal?.code, { timeout: 60_000 })
+        .toBe(revision === 'v1' ? 'unreachable' : undefined);
+    }
+    await gateway.close();
+  });
+
   it('serves on three threads, and changes on each', async () => {
     offer(archive('v1'));
     const gateway = await startGateway({ ...environment, WORKERS: '3' });

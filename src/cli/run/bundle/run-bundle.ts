@@ -77,7 +77,7 @@ export async function rollBackBundle(env: Environment, { json }: BundleOptions):
       );
     }
     const after = rolledBack(standing.bundle, formatTime(now));
-    const change = { before: { id: standing.bundle.active.digest }, after: { id: after.active.digest } };
+    const change = { before: audited(standing.bundle.active), after: audited(after.active) };
     recordServerChange(db, 'policy_bundle', 'rollback', change, now);
     writeBundleState(config.dataDir, after);
     return after;
@@ -85,6 +85,9 @@ export async function rollBackBundle(env: Environment, { json }: BundleOptions):
   if (json) printJson({ active });
   else print(`In force: ${knownText(active)}.`);
 }
+
+/** As the audit log has it: two revisions may have one digest. */
+const audited = ({ digest, revision }: KnownBundle) => ({ id: digest, revision });
 
 const NO_BUNDLE_YET = 'No bundle has been in force yet: start the server once.';
 
