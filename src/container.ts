@@ -21,6 +21,7 @@ import { createManagementApp } from './http/management-app.ts';
 import { Closers } from './lib/closers.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
 import type { PolicyInForce } from './policy/active-policy.ts';
+import { REFUSAL_CODES } from './policy/archive/bundle-refused.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
@@ -202,6 +203,7 @@ async function build(
     catalogDate: catalog.date,
     bundleDigest: () => policy.inForce().bundle.digest,
     policyTimes: () => policy.inForce().status,
+    refusalCodes: REFUSAL_CODES,
     ...front.watched,
     loads: { ...front.loads, management: managementLoad },
     queuedWrites: store.waitingWrites,

@@ -57,6 +57,8 @@ interface Watched {
   bundleDigest(): string;
   /** Epoch ms of its activation, and of the last look for another; undefined: there was none. */
   policyTimes?(): { readonly activatedAt: number; readonly checkedAt: number | undefined };
+  /** Every code of a refusal: each is shown from the start, or an alert on an increase would miss the first one. */
+  readonly refusalCodes?: readonly string[];
   /** By listener. */
   readonly loads: Readonly<Record<string, { readonly inFlight: number; readonly bufferedBytes: number }>>;
   queuedWrites(): number;
@@ -403,7 +405,10 @@ export function createMetrics(): Metrics {
       counted.filedDecisions.count += written;
       counted.droppedDecisions.count += dropped;
     },
-    watch: (watched) => watch(watched, registers),
+    watch(watched) {
+      for (const code of watched.refusalCodes ?? []) counted.policyRefusals.of(code).isShown = true;
+      watch(watched, registers);
+    },
     counts,
     addCounts(ofOthers) {
       countsOfOthers = ofOthers;

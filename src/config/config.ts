@@ -43,6 +43,8 @@ export interface Config {
   readonly retentionDays: number | undefined;
   /** Undefined: the policy of this installation. */
   readonly policyBundle: PolicyBundleConfig | undefined;
+  /** Whose signatures bundles must bear: of the server, and of commands that check one. */
+  readonly bundleTrust: BundleTrustConfig;
   readonly sandbox: boolean;
   /** Of an image request that names none. */
   readonly defaultImageModel: string;
@@ -101,13 +103,16 @@ export interface Config {
 export interface PolicyBundleConfig {
   /** An absolute path, or a URL. */
   readonly location: string;
-  /** Absolute path of a PEM file; undefined: bundles are unsigned. */
-  readonly publicKeyFile: string | undefined;
-  readonly scope: string | undefined;
   readonly token: string | undefined;
   readonly pollMs: number;
   /** Undefined: the server answers at once. */
   readonly longPollSeconds: number | undefined;
+}
+
+export interface BundleTrustConfig {
+  /** Absolute path of a PEM file; undefined: bundles are unsigned. */
+  readonly publicKeyFile: string | undefined;
+  readonly scope: string | undefined;
 }
 
 interface Variable {
@@ -140,6 +145,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     durability: variables.DURABILITY,
     retentionDays: numberOrOff(variables.RETENTION_DAYS),
     policyBundle: readPolicyBundle(variables),
+    bundleTrust: {
+      publicKeyFile:
+        variables.POLICY_BUNDLE_PUBLIC_KEY === undefined ? undefined : path.resolve(variables.POLICY_BUNDLE_PUBLIC_KEY),
+      scope: variables.POLICY_BUNDLE_SCOPE,
+    },
     sandbox: variables.SANDBOX === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
@@ -257,19 +267,17 @@ function readWorkers(text: string): number {
 
 /** @throws ConfigError for a server that could be impersonated, or whose bundles nobody vouches for */
 function readPolicyBundle(variables: Environment): PolicyBundleConfig | undefined {
-  const { POLICY_BUNDLE: location, POLICY_BUNDLE_PUBLIC_KEY: publicKeyFile } = variables;
+  const { POLICY_BUNDLE: location } = variables;
   if (location === undefined) return undefined;
   const isUrl = /^[a-z]+:\/\//i.test(location);
   if (isUrl && !isSafeUrl(location)) {
     throw new ConfigError('POLICY_BUNDLE must be a path, or an https URL; http is for loopback alone.');
   }
-  if (isUrl && publicKeyFile === undefined) {
+  if (isUrl && variables.POLICY_BUNDLE_PUBLIC_KEY === undefined) {
     throw new ConfigError('POLICY_BUNDLE_PUBLIC_KEY must be set: bundles of a server have to be signed.');
   }
   return {
     location: isUrl ? location : path.resolve(location),
-    publicKeyFile: publicKeyFile === undefined ? undefined : path.resolve(publicKeyFile),
-    scope: variables.POLICY_BUNDLE_SCOPE,
     token: variables.POLICY_BUNDLE_TOKEN,
     pollMs: 1000 * Number(variables.POLICY_BUNDLE_POLL_SECONDS),
     longPollSeconds: numberOrOff(variables.POLICY_BUNDLE_LONG_POLL_SECONDS),

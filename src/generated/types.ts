@@ -4191,7 +4191,7 @@ export interface Environment {
    */
   POLICY_BUNDLE?: string;
   /**
-   * Path of a PEM file with the public keys that may sign bundles; while one is replaced, both stand there. A bundle that none of them signed is refused.
+   * Path of a PEM file with the public keys that may sign bundles; while one is replaced, both stand there. A bundle that none of them signed is refused, by the server and by `policy bundle check`.
    */
   POLICY_BUNDLE_PUBLIC_KEY?: string;
   /**
@@ -4247,7 +4247,7 @@ export interface Environment {
    */
   ACCESS_LOG: string;
   /**
-   * File to which the [decisions](../../policy/README.md#decisions-in-a-file) of all organizations are written as NDJSON, each when its call is over. Unset: to none.
+   * File to which the [decisions](../../policy/README.md#decisions-in-a-file) of all organizations are written as NDJSON, each when its call is over. Its folder must exist. Unset: to none.
    */
   DECISION_LOG_FILE?: string;
   /**
@@ -4710,6 +4710,14 @@ export interface BundleState {
    */
   held?: string;
   /**
+   * Why what the source has is not in force; absent: it is, or a rollback holds it off.
+   */
+  refusal?: SourceRefusal;
+  /**
+   * When the server was started without `POLICY_BUNDLE`, RFC 3339: since then the policy of the installation is in force. Absent: `active` is.
+   */
+  setAside?: string;
+  /**
    * The latest first, at most 10.
    */
   history: BundleEvent[];
@@ -4736,6 +4744,18 @@ export interface KnownBundle {
    * RFC 3339.
    */
   activatedAt: string;
+}
+
+export interface SourceRefusal {
+  /**
+   * Since when, RFC 3339.
+   */
+  at: string;
+  /**
+   * In a word.
+   */
+  code: string;
+  message: string;
 }
 
 export interface BundleEvent {

@@ -127,6 +127,10 @@ export function selfTestFault(pdp: Pdp): string | null {
   return judgesUnknownSubject(pdp) ? 'A subject whose rules are missing is judged.' : null;
 }
 
+/** Whether a policy that passes the self-test denies its call where no rule does: one that denies everything does. */
+export const deniesCall = (pdp: Pdp): boolean =>
+  pdp.permitted(CALL, dataDocument([{ id: 'key_1', rules: compileSubjectRules([]) }])).length === 0;
+
 const ONE_OF: Readonly<Record<PolicySubject['scope'], string>> = {
   organization: 'an organization',
   group: 'a group',

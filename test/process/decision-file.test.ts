@@ -1,5 +1,5 @@
 // DECISION_LOG_FILE under load, over rotation, a crash and a stop: exactly the decisions of the database, in whole lines.
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
@@ -39,7 +39,7 @@ it.each(['1', '2'])(
     const env = {
       DATA_DIR: dataDir,
       WORKERS: workers,
-      DECISION_LOG_FILE: path.join(logDir, 'made/decisions.ndjson'),
+      DECISION_LOG_FILE: path.join(logDir, 'decisions.ndjson'),
       DECISION_LOG_MAX_BYTES: '40000',
       DECISION_LOG_KEPT_FILES: '999',
     };
@@ -73,6 +73,21 @@ it.each(['1', '2'])(
   },
   120_000,
 );
+
+it('a folder that is not there keeps the process from starting, and is not made', async () => {
+  const folder = path.join(logDir, 'nope');
+  const ended = await portcullis(['serve'], {
+    DATA_DIR: dataDir,
+    PORT: '0',
+    MANAGEMENT_PORT: '0',
+    DECISION_LOG_FILE: path.join(folder, 'decisions.ndjson'),
+  });
+  expect([ended.code, ended.stderr]).toEqual([
+    1,
+    expect.stringContaining(`DECISION_LOG_FILE: there is no folder ${folder}.`),
+  ]);
+  expect(existsSync(folder)).toBe(false);
+});
 
 it('a path that cannot be written keeps the process from starting', async () => {
   const ended = await portcullis(['serve'], {

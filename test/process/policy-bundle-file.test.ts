@@ -1,10 +1,10 @@
 // Bundles from a file: which one serves, at the start and afterwards, and the outcome of the others.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Container, createContainer } from '../../src/container.ts';
-import { readBundleState, rolledBack, writeBundleState } from '../../src/store/bundles/bundle-files.ts';
+import { readBundleState, rolledBack, standingIn, writeBundleState } from '../../src/store/bundles/bundle-files.ts';
 import { chat, hello } from '../support/chat.ts';
 import { metricsOf, valuesOf } from '../support/exposition.ts';
 import { startGateway, type TestGateway, testConfig } from '../support/gateway.ts';
@@ -104,8 +104,53 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
     });
     const metrics = await metricsOf(gateway);
     expect(valuesOf(metrics, 'policy_activations_total')).toEqual({ '': 2 });
-    expect(valuesOf(metrics, 'policy_refusals_total')).toEqual({ signature: 1, self_test: 1 });
+    expect(valuesOf(metrics, 'policy_refusals_total')).toEqual({
+      unreachable: 0,
+      archive: 0,
+      signature: 1,
+      policy: 0,
+      self_test: 1,
+      fixtures: 0,
+      time_limit: 0,
+    });
     await gateway.close();
+  });
+
+  it('that disappears is reported, also to commands, until it is there again', async () => {
+    offer(archive('v1'));
+    const gateway = await startGateway(environment);
+    renameSync(file, `${file}.away`);
+    await inForce(gateway, 'v1', 'unreachable');
+    const unreachable = { at: expect.any(String), code: 'unreachable', message: `There is no file ${file}.` };
+    expect(stateOf(gateway).refusal).toEqual(unreachable);
+    renameSync(`${file}.away`, file);
+    await inForce(gateway, 'v1');
+    expect(stateOf(gateway).refusal).toBeUndefined();
+    offer(archiveOf(bundleFiles('v2')));
+    await inForce(gateway, 'v1', 'signature');
+    const unsigned = { at: expect.any(String), code: 'signature', message: 'It is not signed.' };
+    expect(stateOf(gateway).refusal).toEqual(unsigned);
+    // What the source had before it was gone is refused for the same reason when it is back.
+    renameSync(file, `${file}.away`);
+    await inForce(gateway, 'v1', 'unreachable');
+    renameSync(`${file}.away`, file);
+    await inForce(gateway, 'v1', 'signature');
+    expect(stateOf(gateway).refusal).toEqual(unsigned);
+    await gateway.close();
+  });
+
+  it('is set aside by a start without the setting, until one with it', async () => {
+    offer(archive('v1'));
+    const gateway = await startGateway(environment);
+    await gateway.container.close();
+    expect(standingIn(gateway.dataDir)).toHaveProperty('bundle');
+    const without = await createContainer(testConfig(gateway.dataDir, {}));
+    await without.close();
+    expect(standingIn(gateway.dataDir)).toEqual({ installation: { since: expect.any(String) } });
+    const again = await restarted(gateway);
+    expect(standingIn(gateway.dataDir)).toMatchObject({ bundle: { active: { revision: 'v1' } } });
+    await again.close();
+    await closed(gateway);
   });
 
   it('that was in force serves after a restart for which the file is broken', async () => {
@@ -155,6 +200,23 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
     expect(readdirSync(path.join(gateway.dataDir, 'policy'))).toHaveLength(3);
     await again.close();
     await closed(gateway);
+  });
+
+  it('follows each rollback, though what is known of the source changes at the same time', async () => {
+    offer(archive('v1'));
+    const gateway = await startGateway(environment);
+    offer(archive('v2'));
+    await inForce(gateway, 'v2');
+    for (const revision of ['v1', 'v2', 'v1', 'v2', 'v1', 'v2']) {
+      if (revision === 'v1') renameSync(file, `${file}.away`);
+      else renameSync(`${file}.away`, file);
+      writeBundleState(gateway.dataDir, rolledBack(stateOf(gateway), '2026-11-25T00:00:00.000Z'));
+      await expect.poll(async () => (await revisionOf(gateway))[0], { timeout: 60_000 }).toBe(revision);
+      await expect
+        .poll(() => stateOf(gateway).refusal?.code, { timeout: 60_000 })
+        .toBe(revision === 'v1' ? 'unreachable' : undefined);
+    }
+    await gateway.close();
   });
 
   it('serves on three threads, and changes on each', async () => {

@@ -60,7 +60,8 @@ export interface Person {
 /** Something as admin JSON shows it, never with a secret: null before it was made, and after it was deleted. */
 export type Change =
   | { readonly before: null; readonly after: { readonly id: string } }
-  | { readonly before: { readonly id: string }; readonly after: { readonly id: string } | null };
+  | { readonly before: { readonly id: string }; readonly after: { readonly id: string } }
+  | { readonly before: { readonly id: string }; readonly after: null };
 
 /**
  * Notes a management change in the audit log, as `<type>.<done>` (src/admin/README.md, "audit"). To be called inside the
@@ -75,7 +76,8 @@ export function recordChange<Type extends AuditTargetType>(
   { before, after }: Change,
   now: number,
 ): void {
-  const targetId = before === null ? after.id : before.id;
+  // Where one thing takes the place of another, such as a pepper, the target is the one in use afterwards.
+  const targetId = after === null ? before.id : after.id;
   appendAuditEntry(
     db,
     {

@@ -1,7 +1,6 @@
-import { appendFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ConfigError } from '../../config/config-value.ts';
-import { makeFolders } from '../../folders.ts';
 import { MODE, RotatedFile, type RotatedFileOptions } from '../../lib/rotated-file.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type FollowPosition, follow, skipOldest } from '../../store/ledger/call-follower.ts';
@@ -111,8 +110,10 @@ export class DecisionFile {
 
 /** So that a path that cannot be written keeps the process from starting. @throws ConfigError */
 export function checkDecisionFile(file: string): void {
+  const folder = path.dirname(file);
+  // To make it would hide a typo, and the log would be written where nobody looks for it.
+  if (!existsSync(folder)) throw new ConfigError(`DECISION_LOG_FILE: there is no folder ${folder}.`);
   try {
-    makeFolders(path.dirname(file));
     appendFileSync(file, '', { mode: MODE });
   } catch (error) {
     throw new ConfigError(

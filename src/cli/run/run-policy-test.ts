@@ -19,6 +19,7 @@ import { changeIn } from '../../workbench/fixtures/watch.ts';
 import { folderRules } from '../../workbench/folder/folder-rules.ts';
 import { readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
 import type { World } from '../../workbench/world/world.ts';
+import { givenFile } from '../terminal/given-files.ts';
 import { print, printJson, warn } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -65,14 +66,14 @@ export async function runPolicyTest(
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
   }
-  const task = { env, paths, cwd, options, pdp: createPdp(testedBundle(env, cwd, options)) };
+  const task = { env, paths, cwd, options, pdp: createPdp(testedBundle(env, options)) };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
 
 /** Of a file that is named, else the policy in force. */
-const testedBundle = (env: Environment, cwd: string, { bundle }: PolicyTestOptions): PolicyBundle =>
-  bundle === undefined ? policyOf(env) : bundleInFile(path.resolve(cwd, bundle));
+const testedBundle = (env: Environment, { bundle }: PolicyTestOptions): PolicyBundle =>
+  bundle === undefined ? policyOf(env) : bundleInFile(givenFile(bundle));
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
 function runOnce(task: Task, sources: FixtureSources): Report {

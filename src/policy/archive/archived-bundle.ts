@@ -9,16 +9,16 @@ const DATA = 'data.json';
 /** It is loaded next to the rules of each call's subjects, where it takes some ten times as much memory. */
 const MAX_DATA_BYTES = 64 * 1024;
 /** Where the gateway keeps its own. */
-const RESERVED = ['subjects', 'gateway'];
+export const RESERVED_DATA: readonly string[] = ['subjects', 'gateway'];
 const MAX_REVISION = 256;
 
 /** The policy in a bundle as `opa build -b -t wasm` writes it. @throws BundleRefused `policy` */
 export function archivedBundle(files: ArchiveFiles): PolicyBundle {
   const wasm = files.get(WASM);
-  if (wasm === undefined) throw refused(`It holds no ${WASM}: build it with opa build -t wasm.`);
+  if (wasm === undefined) throw refused(`It has no ${WASM}: build it with opa build -t wasm.`);
   const nested = [...files.keys()].find((name) => /(?:^|\/)data\.(?:json|ya?ml)$/.test(name) && name !== DATA);
   if (nested !== undefined)
-    throw refused(`It holds ${nested}; data are read from ${DATA} alone: build it with opa build.`);
+    throw refused(`It holds ${nested}, but data is read from ${DATA} only: build it with opa build.`);
   const data = ownData(files.get(DATA));
   const digest = hash('sha256', wasm);
   return {
@@ -33,15 +33,15 @@ function ownData(content: Buffer | undefined): string | undefined {
   if (content === undefined) return undefined;
   if (content.byteLength > MAX_DATA_BYTES) throw refused(`${DATA} is larger than ${MAX_DATA_BYTES} bytes.`);
   const data = objectIn(DATA, content);
-  const taken = RESERVED.find((name) => Object.hasOwn(data, name));
-  if (taken !== undefined) throw refused(`${DATA} holds "${taken}", which is the gateway's.`);
+  const taken = RESERVED_DATA.find((name) => Object.hasOwn(data, name));
+  if (taken !== undefined) throw refused(`${DATA} holds "${taken}", which is reserved for the gateway.`);
   return Object.keys(data).length === 0 ? undefined : content.toString('utf8').trim();
 }
 
 function manifestIn(content: Buffer | undefined): Pick<PolicyBundle, 'revision' | 'takesFacts'> {
   const { revision = '', roots } = content === undefined ? {} : objectIn(MANIFEST, content);
   if (typeof revision !== 'string' || revision.length > MAX_REVISION) {
-    throw refused(`The revision in ${MANIFEST} is no text of at most ${MAX_REVISION} characters.`);
+    throw refused(`The revision in ${MANIFEST} must be text of at most ${MAX_REVISION} characters.`);
   }
   return {
     revision: revision === '' ? undefined : revision,
@@ -56,7 +56,8 @@ function objectIn(name: string, content: Buffer): Readonly<Record<string, unknow
   } catch (error) {
     throw refused(`${name} is not JSON.`, error);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused(`${name} is no JSON object.`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refused(`${name} is not a JSON object.`);
   return { ...value };
 }
 

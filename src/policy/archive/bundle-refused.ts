@@ -1,15 +1,17 @@
-/** Why a bundle was refused, in a word. The sentence that goes with it says more. */
-export type RefusalCode =
+/** Why a policy bundle was refused, in a word. The sentence that goes with it says more. */
+export const REFUSAL_CODES = [
   /** Its source did not hand one out. */
-  | 'unreachable'
-  /** It is no archive, is cut off, is too large, or holds more than plain files. */
-  | 'archive'
-  | 'signature'
+  'unreachable',
+  /** It is not an archive, is truncated, is too large, or holds more than plain files. */
+  'archive',
+  'signature',
   /** Its manifest, module or data are not those of a policy that this gateway can run. */
-  | 'policy'
-  | 'self_test'
-  | 'fixtures'
-  | 'time_limit';
+  'policy',
+  'self_test',
+  'fixtures',
+  'time_limit',
+] as const;
+export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
 /** A bundle may not serve. The message is for the operator, in one line. */
 export class BundleRefused extends Error {

@@ -23,7 +23,7 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
       return;
     }
     if (entry.type !== 'File' && entry.type !== 'OldFile') {
-      throw refused(`It holds ${printable(entry.path)}, which is no plain file.`);
+      throw refused(`It holds ${printable(entry.path)}, which is not a plain file.`);
     }
     const name = nameIn(entry.path);
     if (files.has(name)) throw refused(`It holds ${printable(name)} twice.`);
@@ -35,7 +35,7 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
   };
   const parser = new Parser({ strict: true, onReadEntry: add });
   parser.on('ignoredEntry', (entry) => {
-    throw refused(`It holds ${printable(entry.path)}, which is no plain file.`);
+    throw refused(`It holds ${printable(entry.path)}, which is not a plain file.`);
   });
   parser.on('eof', () => {
     isWhole = true;
@@ -46,7 +46,7 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
     if (error instanceof BundleRefused) throw error;
     throw refused(`The tar archive is damaged: ${error instanceof Error ? error.message : String(error)}.`, error);
   }
-  if (!isWhole) throw refused('The tar archive is cut off.');
+  if (!isWhole) throw refused('The tar archive is truncated.');
   return files;
 }
 
@@ -57,10 +57,10 @@ function unpacked(archive: Uint8Array): Buffer {
     tar = gunzipSync(archive, { maxOutputLength: MAX_ARCHIVE_BYTES });
   } catch (error) {
     if (error instanceof RangeError) throw refused(`It unpacks to more than ${MAX_ARCHIVE_BYTES} bytes.`, error);
-    throw refused('It is no gzipped archive, or is cut off.', error);
+    throw refused('Not a gzip archive, or truncated.', error);
   }
   // The parser would unpack what is packed twice, and nobody would count.
-  if (tar.toString('latin1', 257, 262) !== 'ustar') throw refused('It is no gzipped tar archive.');
+  if (tar.toString('latin1', 257, 262) !== 'ustar') throw refused('Not a gzipped tar archive.');
   return tar;
 }
 
@@ -69,7 +69,7 @@ function nameIn(path: string): string {
   const name = path.replace(/^(?:\.?\/)/, '');
   const leadsElsewhere = name.split('/').some((part) => part === '' || part === '.' || part === '..');
   if (leadsElsewhere || name.length > MAX_NAME || !/^[\x20-\x5b\x5d-\x7e]+$/.test(name)) {
-    throw refused(`It holds a file whose name may not be: ${printable(path)}.`);
+    throw refused(`It holds a file with a name that is not allowed: ${printable(path)}.`);
   }
   return name;
 }

@@ -6,7 +6,7 @@ import type { ArchiveFiles } from './read-archive.ts';
 
 /** Whose signature a bundle must bear. */
 export interface Trust {
-  /** Public keys as PEM; a signature by one of them is enough. Empty: bundles are unsigned. */
+  /** Public keys as PEM; a signature made with one of them is enough. Empty: bundles are unsigned. */
   readonly publicKeys: readonly string[];
   /** Which the signature must state; undefined: it must state none. */
   readonly scope: string | undefined;
@@ -40,7 +40,9 @@ export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }
     publicKeys.map((pem) => createPublicKey(pem)),
   );
   if (payload.scope !== scope) {
-    throw refused(`Its signature is for ${scopeText(payload.scope)}, and is wanted for ${scopeText(scope)}.`);
+    throw refused(
+      `Its signature states ${scopeText(payload.scope)}, but POLICY_BUNDLE_SCOPE asks for ${scopeText(scope)}.`,
+    );
   }
   const signed = new Map(payload.files.map((file) => [file.name, file]));
   for (const [name, content] of files) {
@@ -48,7 +50,7 @@ export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }
     const file = signed.get(name);
     if (file === undefined) throw refused(`Its signature does not cover ${name}.`);
     if (file.hash.toLowerCase() !== hashOf(name, content, file))
-      throw refused(`${name} is not the file that was signed.`);
+      throw refused(`${name} differs from the file that was signed.`);
     signed.delete(name);
   }
   const [missing] = signed.keys();
@@ -89,7 +91,7 @@ async function verifiedPayload(token: string, keys: readonly KeyObject[]): Promi
       fault = error;
     }
   }
-  throw refused('Its signature is by none of the keys in POLICY_BUNDLE_PUBLIC_KEY.', fault);
+  throw refused('No key in POLICY_BUNDLE_PUBLIC_KEY made its signature.', fault);
 }
 
 function payloadOf(content: unknown): Payload {
@@ -97,7 +99,7 @@ function payloadOf(content: unknown): Payload {
   if (!Array.isArray(files) || !files.every(isSignedFile)) {
     throw refused('Its signature lists no files with their hashes, by SHA-256, SHA-384 or SHA-512.');
   }
-  if (scope !== undefined && typeof scope !== 'string') throw refused('The scope of its signature is no text.');
+  if (scope !== undefined && typeof scope !== 'string') throw refused('The scope of its signature is not text.');
   return { files, scope: scope === '' ? undefined : scope };
 }
 

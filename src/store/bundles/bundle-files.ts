@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { makeFolders } from '../../folders.ts';
 import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
@@ -30,6 +30,24 @@ export function readBundleState(dataDir: string): BundleState | undefined {
   return state;
 }
 
+/** What is in force in a data directory: a bundle, or the policy of the installation since a start without `POLICY_BUNDLE`. */
+export type Standing =
+  | { readonly bundle: BundleState }
+  | { readonly installation: { /** RFC 3339; undefined: no bundle ever was. */ readonly since: string | undefined } };
+
+export function standingIn(dataDir: string): Standing {
+  const state = readBundleState(dataDir);
+  return state === undefined || state.setAside !== undefined
+    ? { installation: { since: state?.setAside } }
+    : { bundle: state };
+}
+
+/** Notes that from now on the policy of the installation is in force. */
+export function setBundleAside(dataDir: string, at: string): void {
+  const state = readBundleState(dataDir);
+  if (state !== undefined && state.setAside === undefined) writeBundleState(dataDir, { ...state, setAside: at });
+}
+
 /** Differs after each write, also by another process. */
 export function bundleStateVersion(dataDir: string): string {
   const found = statSync(stateIn(dataDir), { throwIfNoEntry: false, bigint: true });
@@ -51,6 +69,7 @@ export function writeBundleState(dataDir: string, state: BundleState): void {
 /** An archive that the state names or will. @throws Error when it is not there, or not as it was */
 export function readKeptArchive(dataDir: string, archive: string): Buffer {
   const file = archiveIn(dataDir, archive);
+  if (!existsSync(file)) throw new Error(`${file} is missing, the bundle that was in force.`);
   const content = readFileSync(file);
   if (archiveDigest(content) !== archive) throw new Error(`${file} is not the archive that was kept.`);
   return content;
@@ -69,9 +88,11 @@ export function withActive(state: BundleState | undefined, active: KnownBundle):
 }
 
 /** The state after the bundle in force and the one before have changed places. @throws Error where none was before */
-export function rolledBack({ active, previous, history }: BundleState, at: string): BundleState {
+export function rolledBack(state: BundleState, at: string): BundleState {
+  const { active, previous, history } = state;
   if (previous === undefined) throw new Error('There is no bundle to go back to: none was in force before this one.');
   return {
+    ...state,
     active: { ...previous, activatedAt: at },
     previous: active,
     held: active.archive,

@@ -34,8 +34,8 @@ export function fixtureFault(pdp: Pdp, files: ArchiveFiles): string | null {
     for (const { label, differences } of triedIn(result)) {
       const [difference] = differences;
       if (difference === undefined) continue;
-      const { expected, came } = difference;
-      return plainText(`"${result.fixture.name}", ${label}: expected ${expected}, came ${came}.`);
+      const { expected, came: got } = difference;
+      return plainText(`"${result.fixture.name}", ${label}: expected ${expected}, got ${got}.`);
     }
   }
   return null;

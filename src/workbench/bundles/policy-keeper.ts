@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config, PolicyBundleConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-value.ts';
 import { type Clock, formatTime } from '../../domain/time.ts';
-import type { BundleEvent, KnownBundle } from '../../generated/types.ts';
+import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
 import type { PolicyInForce, PolicyStatus } from '../../policy/active-policy.ts';
 import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
@@ -14,6 +14,7 @@ import {
   keepArchive,
   readBundleState,
   readKeptArchive,
+  setBundleAside,
   withActive,
   writeBundleState,
 } from '../../store/bundles/bundle-files.ts';
@@ -33,7 +34,7 @@ export interface PolicyKeeper {
 }
 
 export interface PolicyKeeperDeps {
-  readonly config: Pick<Config, 'dataDir' | 'policyBundle'>;
+  readonly config: Pick<Config, 'dataDir' | 'policyBundle' | 'bundleTrust'>;
   readonly clock: Clock;
   readonly telemetry: Pick<Telemetry, 'info' | 'warn' | 'failure' | 'policyActivated' | 'policyRefused'>;
 }
@@ -49,7 +50,7 @@ const LEAST_MS = 1000;
  */
 export async function createPolicyKeeper(deps: PolicyKeeperDeps): Promise<PolicyKeeper> {
   const { policyBundle } = deps.config;
-  if (policyBundle === undefined) return keeperOfInstallation(deps.clock);
+  if (policyBundle === undefined) return keeperOfInstallation(deps);
   const keeper = new Follower(deps, policyBundle);
   try {
     await keeper.begin();
@@ -60,12 +61,17 @@ export async function createPolicyKeeper(deps: PolicyKeeperDeps): Promise<Policy
   }
 }
 
-async function keeperOfInstallation(clock: Clock): Promise<PolicyKeeper> {
+async function keeperOfInstallation({ clock, config }: PolicyKeeperDeps): Promise<PolicyKeeper> {
   const bundle = await tryBundle({ kind: 'built in' });
   const { digest } = bundle;
   const nothing = { revision: undefined, source: undefined, checkedAt: undefined, refusal: undefined };
   const status: PolicyStatus = { digest, activatedAt: clock.now(), ...nothing };
-  return { inForce: () => ({ bundle, status }), history: () => [], follow: () => {}, close: async () => {} };
+  return {
+    inForce: () => ({ bundle, status }),
+    history: () => [],
+    follow: () => setBundleAside(config.dataDir, formatTime(clock.now())),
+    close: async () => {},
+  };
 }
 
 /** In force: the bundle, and the archive that it is from. */
@@ -84,9 +90,11 @@ class Follower implements PolicyKeeper {
   #held: Held | undefined;
   #stateVersion: string;
   #checkedAt: number | undefined;
+  /** Why the archive that the source had last is not in force. */
   #refusal: PolicyStatus['refusal'];
-  /** The archive that was refused last: it is not tried again. */
-  #refused: string | undefined;
+  #unreachable: PolicyStatus['refusal'];
+  /** The archive that was refused last, which is not tried again. */
+  #refused: { readonly archive: string; readonly why: PolicyStatus['refusal'] } | undefined;
   #tell: (next: PolicyInForce) => void = () => {};
   #turn: Promise<void> = Promise.resolve();
   #loops: readonly Promise<void>[] = [];
@@ -94,7 +102,7 @@ class Follower implements PolicyKeeper {
   constructor(deps: PolicyKeeperDeps, config: PolicyBundleConfig) {
     this.#deps = deps;
     this.#config = config;
-    this.#trust = readTrust(config);
+    this.#trust = readTrust(deps.config.bundleTrust);
     const { location, token, longPollSeconds } = config;
     this.#source = location.includes('://')
       ? serverSource({ url: location, token, longPollSeconds })
@@ -113,7 +121,8 @@ class Follower implements PolicyKeeper {
       this.#note(error);
     }
     if (this.#held === undefined && !(await this.#restored())) {
-      throw new BundleRefused(this.#refusal?.code ?? 'unreachable', this.#refusal?.message ?? 'There is no bundle.');
+      const { code = 'unreachable', message = 'There is no bundle.' } = this.#fault() ?? {};
+      throw new BundleRefused(code, message);
     }
   }
 
@@ -125,7 +134,7 @@ class Follower implements PolicyKeeper {
       source: known.source,
       activatedAt: Date.parse(known.activatedAt),
       checkedAt: this.#checkedAt,
-      refusal: this.#refusal,
+      refusal: this.#fault(),
     };
     return { bundle, status };
   }
@@ -134,6 +143,7 @@ class Follower implements PolicyKeeper {
 
   follow(tell: (next: PolicyInForce) => void): void {
     this.#tell = tell;
+    this.#record();
     this.#loops = [this.#lookForOthers(), this.#lookForRollbacks()];
   }
 
@@ -154,7 +164,10 @@ class Follower implements PolicyKeeper {
       try {
         const archive = await this.#source.look(this.#closing.signal);
         failures = 0;
+        const before = this.#fault();
         await this.#inTurn(() => (archive === undefined ? this.#unchanged() : this.#consider(archive)));
+        this.#record();
+        if (this.#fault() !== before) this.#tell(this.inForce());
       } catch (error) {
         if (this.#closing.signal.aborted) return;
         failures += 1;
@@ -184,8 +197,10 @@ class Follower implements PolicyKeeper {
 
   #unchanged(): void {
     this.#checkedAt = this.#deps.clock.now();
-    if (this.#refusal?.code === 'unreachable') this.#refusal = undefined;
+    this.#unreachable = undefined;
   }
+
+  readonly #fault = (): PolicyStatus['refusal'] => this.#unreachable ?? this.#refusal;
 
   /** Puts an archive in force that passes its trial; one that does not is recorded. */
   async #consider(archive: Uint8Array): Promise<void> {
@@ -193,9 +208,9 @@ class Follower implements PolicyKeeper {
     const { clock, config } = this.#deps;
     const digest = archiveDigest(archive);
     const state = readBundleState(config.dataDir);
-    if (digest === this.#refused || digest === state?.held) return;
-    this.#refusal = undefined;
-    if (digest === this.#held?.known.archive) return;
+    this.#refusal = digest === this.#refused?.archive ? this.#refused.why : undefined;
+    const isDone = digest === state?.held || digest === this.#held?.known.archive;
+    if (this.#refusal !== undefined || isDone) return;
     const { location: source } = this.#config;
     try {
       const bundle = await this.#tried(archive);
@@ -211,18 +226,16 @@ class Follower implements PolicyKeeper {
           };
       if (!isKnown) {
         keepArchive(config.dataDir, archive);
-        this.#write(withActive(state, known));
+        this.#write(withActive(readBundleState(config.dataDir), known));
       }
       this.#putInForce({ bundle, known });
     } catch (error) {
       if (!(error instanceof BundleRefused)) throw error;
       // A machine that is busy may have more time later.
       if (error.code === 'time_limit') this.#source.forget();
-      else this.#refused = digest;
-      this.#note(error);
-      if (state === undefined) return;
       const event = eventOf('refused', formatTime(clock.now()), { archive: digest, revision: null, source });
-      this.#write({ ...state, history: [{ ...event, code: error.code, message: error.message }, ...state.history] });
+      this.#note(error, { ...event, code: error.code, message: error.message });
+      if (error.code !== 'time_limit') this.#refused = { archive: digest, why: this.#refusal };
     }
   }
 
@@ -251,8 +264,8 @@ class Follower implements PolicyKeeper {
       this.#putInForce(await this.#kept(state.active));
     } catch (error) {
       if (this.#closing.signal.aborted) return;
-      this.#note(error);
       this.#write({ ...state, active: known, previous: state.active });
+      this.#note(error);
     }
   }
 
@@ -274,13 +287,31 @@ class Follower implements PolicyKeeper {
     telemetry.info('a policy bundle is in force', { digest, revision, source: held.known.source });
   }
 
-  #write(state: Parameters<typeof writeBundleState>[1]): void {
-    const { dataDir } = this.#deps.config;
-    writeBundleState(dataDir, state);
-    this.#stateVersion = bundleStateVersion(dataDir);
+  /** Keeps for commands what is known of the source, and that a bundle is in force. */
+  #record(event?: BundleEvent): void {
+    const state = readBundleState(this.#deps.config.dataDir);
+    if (state === undefined) return;
+    const { setAside, refusal: before, history, ...rest } = state;
+    const fault = this.#fault();
+    const isKept = setAside === undefined && before?.code === fault?.code && before?.message === fault?.message;
+    if (isKept && event === undefined) return;
+    this.#write({
+      ...rest,
+      ...(fault === undefined ? {} : { refusal: { ...fault, at: formatTime(fault.at) } }),
+      history: event === undefined ? history : [event, ...history],
+    });
   }
 
-  #note(error: unknown): void {
+  #write(state: BundleState): void {
+    const { dataDir } = this.#deps.config;
+    const isFollowed = bundleStateVersion(dataDir) === this.#stateVersion;
+    writeBundleState(dataDir, state);
+    // A rollback that has not been followed yet is still to be.
+    if (isFollowed) this.#stateVersion = bundleStateVersion(dataDir);
+  }
+
+  /** @param event of an archive that was refused */
+  #note(error: unknown, event?: BundleEvent): void {
     if (this.#closing.signal.aborted) return;
     const { telemetry, clock } = this.#deps;
     if (!(error instanceof BundleRefused)) {
@@ -288,7 +319,10 @@ class Follower implements PolicyKeeper {
       return;
     }
     const { code, message } = error;
-    this.#refusal = { code, message, at: clock.now() };
+    const refusal = { code, message, at: clock.now() };
+    if (code === 'unreachable') this.#unreachable = refusal;
+    else this.#refusal = refusal;
+    this.#record(event);
     telemetry.policyRefused(code);
     telemetry.warn('a policy bundle is refused', { code, reason: message, source: this.#config.location });
     if (this.#held !== undefined) this.#tell(this.inForce());

@@ -1,19 +1,20 @@
 import { createPublicKey } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import type { PolicyBundleConfig } from '../../config/config.ts';
+import { existsSync, readFileSync } from 'node:fs';
+import type { BundleTrustConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-value.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
 
-/** Whose signatures the settings ask for; undefined settings ask for none. @throws ConfigError */
-export const readTrust = (config: Pick<PolicyBundleConfig, 'publicKeyFile' | 'scope'> | undefined): Trust => ({
-  publicKeys: readPublicKeys(config?.publicKeyFile),
-  scope: config?.scope,
+/** Whose signatures the settings ask for. @throws ConfigError */
+export const readTrust = ({ publicKeyFile, scope }: BundleTrustConfig): Trust => ({
+  publicKeys: readPublicKeys(publicKeyFile),
+  scope,
 });
 
 /** The keys of a PEM file, one after another. @throws ConfigError */
 function readPublicKeys(file: string | undefined): readonly string[] {
   if (file === undefined) return [];
   const fault = (what: string) => new ConfigError(`POLICY_BUNDLE_PUBLIC_KEY: ${file} ${what}.`);
+  if (!existsSync(file)) throw new ConfigError(`POLICY_BUNDLE_PUBLIC_KEY: there is no file ${file}.`);
   let text: string;
   try {
     text = readFileSync(file, 'utf8');

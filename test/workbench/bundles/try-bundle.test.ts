@@ -102,7 +102,7 @@ describe('a signature is refused', () => {
     [
       'by a key that nobody knows',
       [signed(good, signingKey()), TRUST],
-      'Its signature is by none of the keys in POLICY_BUNDLE_PUBLIC_KEY.',
+      'No key in POLICY_BUNDLE_PUBLIC_KEY made its signature.',
     ],
     [
       'without a key to verify it',
@@ -112,7 +112,7 @@ describe('a signature is refused', () => {
     [
       'of another file',
       [{ ...signed(good, key), 'data.json': '{"a":1}' }, TRUST],
-      'data.json is not the file that was signed.',
+      'data.json differs from the file that was signed.',
     ],
     ['of fewer files', [{ ...signed(good, key), 'more.rego': '' }, TRUST], 'Its signature does not cover more.rego.'],
     [
@@ -123,12 +123,12 @@ describe('a signature is refused', () => {
     [
       'for another scope',
       [signed(good, key, { ...claimsOf(good), scope: 'read' }), { ...TRUST, scope: 'write' }],
-      'Its signature is for the scope "read", and is wanted for the scope "write".',
+      'Its signature states the scope "read", but POLICY_BUNDLE_SCOPE asks for the scope "write".',
     ],
     [
       'for a scope, where none is wanted',
       [signed(good, key, { ...claimsOf(good), scope: 'read' }), TRUST],
-      'Its signature is for the scope "read", and is wanted for no scope.',
+      'Its signature states the scope "read", but POLICY_BUNDLE_SCOPE asks for no scope.',
     ],
     [
       'over weak hashes',
@@ -150,7 +150,7 @@ describe('a signature is refused', () => {
       const signatures = [`${part(header)}.${part(claimsOf(good))}.`];
       return refusal({ ...good, '.signatures.json': JSON.stringify({ signatures }) }, TRUST);
     };
-    const none = ['signature', 'Its signature is by none of the keys in POLICY_BUNDLE_PUBLIC_KEY.'];
+    const none = ['signature', 'No key in POLICY_BUNDLE_PUBLIC_KEY made its signature.'];
     expect([await forged({ alg: 'none' }), await forged({ alg: 'HS256' })]).toEqual([none, none]);
   });
 });
@@ -210,7 +210,7 @@ describe('a policy is refused', () => {
     const files = { ...good, 'fixtures/swift.yaml': FIXTURE.replace('deny: key deny_models', 'permit: all') };
     expect(await refusal(files)).toEqual([
       'fixtures',
-      'One of its fixtures fails: "Swift is denied where a rule says so", model=swift-1: expected permit acme/swift-1, came deny key deny_models (Access denied: model not allowed: swift-1 is denied by rule no-swift.).',
+      'One of its fixtures fails: "Swift is denied where a rule says so", model=swift-1: expected permit acme/swift-1, got deny key deny_models (Access denied: model not allowed: swift-1 is denied by rule no-swift.).',
     ]);
   });
 
@@ -224,18 +224,18 @@ describe('a policy is refused', () => {
   });
 
   it.each<[string, Readonly<Record<string, string>>, string]>([
-    ['without module', { '.manifest': '{}' }, 'It holds no policy.wasm: build it with opa build -t wasm.'],
+    ['without module', { '.manifest': '{}' }, 'It has no policy.wasm: build it with opa build -t wasm.'],
     [
       'with rules for subjects',
       { ...ofText(), 'data.json': '{"subjects":{}}' },
-      'data.json holds "subjects", which is the gateway\'s.',
+      'data.json holds "subjects", which is reserved for the gateway.',
     ],
     [
       'with data elsewhere',
       { ...ofText(), 'a/data.json': '{}' },
-      'It holds a/data.json; data are read from data.json alone: build it with opa build.',
+      'It holds a/data.json, but data is read from data.json only: build it with opa build.',
     ],
-    ['with data that are a list', { ...ofText(), 'data.json': '[]' }, 'data.json is no JSON object.'],
+    ['with data that are a list', { ...ofText(), 'data.json': '[]' }, 'data.json is not a JSON object.'],
     [
       'with large data',
       { ...ofText(), 'data.json': `{"a":"${'a'.repeat(65_536)}"}` },
@@ -285,7 +285,7 @@ describe('an archive is refused', () => {
     for (const length of [0, 10, 1000, archive.length - 1]) {
       expect(await refusalOf(tried(archive.subarray(0, length)))).toEqual([
         'archive',
-        'It is no gzipped archive, or is cut off.',
+        'Not a gzip archive, or truncated.',
       ]);
     }
   });

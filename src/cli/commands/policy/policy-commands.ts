@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { BuildCommandOptions, BundleOptions } from '../../run/run-bundle.ts';
+import type { BuildCommandOptions } from '../../run/bundle/run-build.ts';
+import type { BundleOptions } from '../../run/bundle/run-bundle.ts';
 import type { Environment } from '../../run/workspace.ts';
 import { analysisCommands } from './analysis-commands.ts';
 import { exportCommand } from './export-command.ts';
@@ -38,7 +39,7 @@ function bundleCommands(policy: Command, env: Environment): void {
     .option('--json', 'print JSON')
     .addHelpText('after', BUILD_EXAMPLES)
     .action(async (folder: string, options: BuildCommandOptions) => {
-      const { buildAndTry } = await import('../../run/run-bundle.ts');
+      const { buildAndTry } = await import('../../run/bundle/run-build.ts');
       await buildAndTry(folder, options);
     });
   const bundle = policy
@@ -49,7 +50,7 @@ function bundleCommands(policy: Command, env: Environment): void {
     .description('Show the policy in force, the one before, and the outcome of the last that were offered.')
     .option('--json', 'print JSON')
     .action(async (options: BundleOptions) => {
-      const { showBundleStatus } = await import('../../run/run-bundle.ts');
+      const { showBundleStatus } = await import('../../run/bundle/run-bundle.ts');
       showBundleStatus(env, options);
     });
   bundle
@@ -57,7 +58,7 @@ function bundleCommands(policy: Command, env: Environment): void {
     .description('Try a bundle as the server would, with its settings, and say why it would be refused.')
     .option('--json', 'print JSON')
     .action(async (file: string, options: BundleOptions) => {
-      const { checkBundle } = await import('../../run/run-bundle.ts');
+      const { checkBundle } = await import('../../run/bundle/run-bundle.ts');
       await checkBundle(env, file, options);
     });
   bundle
@@ -67,7 +68,7 @@ function bundleCommands(policy: Command, env: Environment): void {
     )
     .option('--json', 'print JSON')
     .action(async (options: BundleOptions) => {
-      const { rollBackBundle } = await import('../../run/run-bundle.ts');
+      const { rollBackBundle } = await import('../../run/bundle/run-bundle.ts');
       await rollBackBundle(env, options);
     });
 }
