@@ -203,13 +203,13 @@ describe('the command line', () => {
     ],
     [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
     [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 2, 'prompt must be USD per million tokens'],
-    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 1, '--price request ("1e-6") must be "none" or'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 2, '--price request ("1e-6") must be "none" or'],
     [
       ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
       2,
       'It must be a whole number of tokens, or none.',
     ],
-    [['custom-models', 'update', 'acme/org/m'], 1, 'Say what to change: --help lists the options.'],
+    [['custom-models', 'update', 'acme/org/m'], 2, 'Say what to change: --help lists the options.'],
   ])('refuses %j', async (args, code, message) => {
     const outcome = await portcullis.run(...args);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });

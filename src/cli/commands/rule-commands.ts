@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { createRule, deleteRule, listRules } from '../../admin/rules/iam-rules.ts';
-import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
+import { listRuleOwners, type RuleOwner } from '../../admin/rules/rule-owner.ts';
 import { factsOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { IamRule, RuleType } from '../../generated/types.ts';
 import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/rule-output.ts';
-import { groupId, keyId, memberId } from '../run/references.ts';
+import { groupId, keyId, memberId, ruleOwner } from '../run/references.ts';
 import { ruleWriteOf } from '../run/rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
@@ -133,7 +133,7 @@ export function ruleCommands(program: Command, env: Environment): void {
   described(owned(common(rules.command('add'))))
     .description('Add a rule to a key, a member, a group or the organization; it holds from the next call on.')
     .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
-    .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
+    .argument('[entries...]', 'models (also prefixes such as openai/*), providers, CIDR ranges or tags')
     .addHelpText('after', EXAMPLES)
     .action(async (type: RuleType, entries: string[], options: OwnerOptions & RuleOptions) => {
       const value = ruleValue(type, entries, options);
@@ -142,7 +142,7 @@ export function ruleCommands(program: Command, env: Environment): void {
       const added = await inWorkspace(env, 'write', options.org, (workspace) => {
         const owner = ownerOf(workspace, options);
         if (owner === undefined)
-          throw new UsageError('Say whose rule it is: --key, --member, --group or --organization.');
+          throw new UsageError('Name the owner of the rule: --key, --member, --group or --organization.');
         return createRule(workspace.db, workspace.actor, owner, body, ruleWriteOf(workspace));
       });
       showRule(added, options);
@@ -184,9 +184,10 @@ function changeCommands(rules: Command, env: Environment): void {
   common(rules.command('remove').alias('delete').argument('<ruleId>'))
     .description('Remove a rule; it binds nothing from the next call on.')
     .action(async (id: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
-        deleteRule(db, actor, getRuleOwner(db, actor, id), id, now),
-      );
+      const removed = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const { db, actor, now } = workspace;
+        return deleteRule(db, actor, ruleOwner(workspace, id), id, now);
+      });
       showRemovedRule(removed, options);
     });
 }

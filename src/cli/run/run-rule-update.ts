@@ -1,8 +1,8 @@
 import { changeRule, getRule, readRulePlan } from '../../admin/rules/iam-rules.ts';
 import { changeJudged } from '../../admin/rules/judged-change.ts';
-import { getRuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { IamRule, RuleChangeAnswer } from '../../generated/types.ts';
 import { judgeWidening } from './judge-widening.ts';
+import { ruleOwner } from './references.ts';
 import { ruleWriteOf } from './rule-write.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -18,7 +18,7 @@ export function runRuleUpdate(
 ): Promise<RuleChangeAnswer> {
   const steps = (workspace: Workspace) => {
     const { db, actor } = workspace;
-    const owner = getRuleOwner(db, actor, id);
+    const owner = ruleOwner(workspace, id);
     const write = ruleWriteOf(workspace);
     return { db, actor, owner, write, body: bodyFor(getRule(db, actor, owner, id, write).rule) };
   };
