@@ -162,7 +162,7 @@ describe('the command line', () => {
     const add = ['custom-providers', 'add', 'local', '--base-url', 'http://127.0.0.1:11434/v1', '--keyless'];
     const { code, stderr } = await portcullis.run(...add);
     expect({ code, stderr }).toEqual({
-      code: 1,
+      code: 2,
       stderr:
         'portcullis: --base-url: The address of the base URL is private: it can be used when ALLOW_PRIVATE_UPSTREAMS names 127.0.0.1:11434.\n',
     });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { type CommandLine, createCommandLine } from './command-line.ts';
@@ -7,6 +7,9 @@ let portcullis: CommandLine;
 
 beforeAll(async () => {
   portcullis = await createCommandLine();
+  for (const folder of ['empty', 'rules']) mkdirSync(`${portcullis.folder}/${folder}`);
+  writeFileSync(`${portcullis.folder}/rules/all.yaml`, 'organization: { rules: {} }\n');
+  writeFileSync(`${portcullis.folder}/text.json`, 'text');
 });
 afterAll(() => portcullis.close());
 
@@ -75,15 +78,17 @@ describe('portcullis', () => {
     ],
     [['policy', 'diff', '--draft', 'nope.yaml'], 'There is no file nope.yaml.'],
     [['policy', 'diff', 'nope'], 'There is no folder or file nope.'],
-    [['policy', 'diff', 'test'], 'test holds neither a database nor world.json.'],
-    [['policy', 'lint', 'package.json/x'], 'There is no folder or file package.json/x.'],
-    [['policy', 'lint', 'README.md'], 'README.md is not valid JSON.'],
-    [['policy', 'apply', 'policy/../test/nope', '--plan', 'nope'], 'There is no folder or file policy/../test/nope.'],
-    [['policy', 'test', '--rules', 'nope.json'], 'There is no file nope.json.'],
-    [['policy', 'test', '--database', '/nope'], 'There is no folder or file /nope.'],
+    [['policy', 'diff', 'empty'], 'empty holds neither a database nor world.json.'],
+    [['policy', 'lint', 'text.json/x'], 'There is no folder or file text.json/x.'],
+    [['policy', 'lint', 'text.json'], 'text.json is not valid JSON.'],
+    [['policy', 'apply', 'rules', '--plan', 'nope.json'], 'nope.json: there is no such file or folder.'],
+    [['policy', 'test', 'text.json', '--rules', 'nope.json'], 'There is no file nope.json.'],
+    [['policy', 'test', 'text.json', '--database', '/nope'], 'There is no folder or file /nope.'],
     [['policy', 'generate', '--database', 'nope', '-o', 'x.yaml'], 'There is no database in nope.'],
     [['policy', 'tighten', 'CI', '-o', 'nope/x.yaml'], 'nope/x.yaml cannot be written: there is no folder '],
-    [['policy', 'tighten', 'CI', '-o', 'test'], 'test is a folder.'],
+    [['policy', 'apply', 'rules', '--plan', 'text.json'], 'text.json is not valid JSON.'],
+    [['policy', 'plan', 'rules', '--out', 'nope/plan.json'], 'nope/plan.json cannot be written: there is no folder '],
+    [['policy', 'tighten', 'CI', '-o', 'empty'], 'empty is a folder.'],
   ])('exits with 2 and names the option or file of %j', async (args, message) => {
     const { code, stdout, stderr } = await portcullis.run(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

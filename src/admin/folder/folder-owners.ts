@@ -10,7 +10,7 @@ import type { RuleOwner, RuleSubject } from '../rules/rule-owner.ts';
 export interface StatedOwner {
   /** JSON pointer into the folder's document. */
   readonly pointer: string;
-  /** @throws ApiError 400 for a name that means nobody, or several */
+  /** @throws ApiError 400 for a name that nothing has, or several */
   readonly owner: () => RuleOwner;
   readonly rules: FolderOwner['rules'];
 }

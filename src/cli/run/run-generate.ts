@@ -9,6 +9,7 @@ import { holderId, type RuleHolder, ruleHolders } from '../../workbench/generate
 import { fixtureText } from '../../workbench/generate/generate-text.ts';
 import { listOf } from '../../workbench/world/lists.ts';
 import { readWorld, type World, type WorldKey } from '../../workbench/world/world.ts';
+import { checkWritable } from '../terminal/named-files.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -40,6 +41,7 @@ export async function runGenerate(
   const { key, database, rules, output, json } = options;
   if ((key ?? database ?? rules) === undefined)
     throw new UsageError('Choose whose rules: --key, --database or --rules.');
+  if (FILE.test(output)) checkWritable(output);
   const { world, only } = await worldOf(env, options);
   const holders = ruleHolders(world, only);
   if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');

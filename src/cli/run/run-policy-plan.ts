@@ -11,7 +11,7 @@ import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
 import { partsOf } from '../../workbench/world/candidates.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { showApplied, showPlan } from '../output/plan-output.ts';
-import { readJsonFile } from '../terminal/named-files.ts';
+import { checkWritable, readJsonFile } from '../terminal/named-files.ts';
 import { warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 import { folderAt, refusedFolder } from './policy-folder-files.ts';
@@ -40,6 +40,7 @@ interface PlannedWorld {
 /** `portcullis policy plan`. */
 export async function runPolicyPlan(env: Environment, place: string, options: PolicyPlanOptions): Promise<void> {
   const folder = folderAt(place);
+  if (options.out !== undefined) checkWritable(options.out);
   const planned = await plan(env, folder, options, { prune: options.prune === true });
   const access = await judge(env, planned, options);
   const shown = planView(planned.plan, access);
