@@ -31,7 +31,6 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   from: '--from',
   to: '--to',
-  tags: '--tags',
   limit: '--limit',
   cursor: '--cursor',
   keyId: '--key',

@@ -143,7 +143,7 @@ describe('POST /v1/master/policy/replay', () => {
     ]);
   });
 
-  it('judges by a policy folder on the rules of now, with its warnings', async () => {
+  it('judges by a policy folder on the current rules, with its warnings', async () => {
     const ruleValue = { models: ['sandbox-slow', 'sandbox-piad'] };
     const folder = { organization: { rules: { 'no-slow': { ...NO_SLOW_RULE, ruleValue } } } };
     const rule = { id: 'no-slow', scope: 'organization', ruleType: 'deny_models', description: 'Fast' } as const;
