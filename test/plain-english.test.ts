@@ -25,6 +25,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   'for want of': 'for lack of',
   'brought along': 'its own',
   merely: 'only',
+  'rules of now': 'the current rules',
+  'means nobody': 'no key, member or group is called so',
+  'say `?--[a-z-]+': 'pass',
   'whence|thereof|therein|hereby|lest|akin': 'plain words',
 };
 

@@ -22,10 +22,11 @@ import { secretsCommands } from './commands/secrets-commands.ts';
 import { tagCommands } from './commands/tag-commands.ts';
 import { usageCommand } from './commands/usage-command.ts';
 import type { Environment } from './run/workspace.ts';
-import { optionFault } from './terminal/option-names.ts';
+import { fileFault } from './terminal/named-files.ts';
+import { inOptions } from './terminal/option-names.ts';
 import { warn } from './terminal/output.ts';
 import { refuseSecrets, withoutValues } from './terminal/secret-arguments.ts';
-import { UsageError } from './terminal/usage-error.ts';
+import { inOurWords, UsageError } from './terminal/usage-error.ts';
 
 const EXAMPLES = `
 Examples:
@@ -48,8 +49,9 @@ export async function run(args: readonly string[], env: Environment): Promise<nu
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    warn(optionFault(error) ?? explain(error));
-    return error instanceof UsageError ? 2 : 1;
+    const fault = fileFault(inOptions(error), args);
+    warn(explain(fault));
+    return fault instanceof UsageError ? 2 : 1;
   }
 }
 
@@ -60,12 +62,7 @@ export function createProgram(env: Environment): Command {
     .version(manifest.version)
     .exitOverride()
     .configureOutput({
-      outputError: (text) =>
-        warn(
-          withoutValues(text)
-            .replace(/^error: /, '')
-            .trimEnd(),
-        ),
+      outputError: (text) => warn(inOurWords(withoutValues(text))),
     })
     .configureHelp({ subcommandDescription: (command) => firstSentence(command.description()) })
     .showSuggestionAfterError()

@@ -57,6 +57,11 @@ export function parseTime(text: string, param: string): number {
 export const parseTimeEnd = (text: string, param: string): number =>
   parseTime(text, param) + (DATE.test(text) ? DAY : 0);
 
+/** Throws a 400 unless a range of time begins before it ends. @param isNow whether no end was named, and now is it */
+export function checkRange(from: number, to: number, isNow = false): void {
+  if (from >= to) throw invalidRequest(`/from must lie before ${isNow ? 'now, the default of /to' : '/to'}.`, '/from');
+}
+
 export type PeriodUnit = 'hour' | 'day' | 'week' | 'month';
 
 /** The largest length of a recurring window, by unit; the smallest is one. */

@@ -47,7 +47,7 @@ const WORDING: Readonly<Record<RuleType, (reason: Told) => string>> = {
   deny_pricing: (reason) =>
     `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
   allow_pricing: (reason) =>
-    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} not within ${rulesOf(reason)}`,
+    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} not allowed by ${rulesOf(reason)}`,
   deny_ip_cidrs: (reason) =>
     isUnknownAddress(reason)
       ? unknownAddress(reason)
@@ -81,7 +81,13 @@ const unknownAddress = (reason: Told): string =>
 
 const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
 
-const valuesOf = ({ kind, values }: DenialReason): string => values.map((value) => valueText(kind, value)).join(', ');
+/** Prices are of several sorts, so that an `and` belongs between them; other values are a list of one sort. */
+const PRICES = new Intl.ListFormat('en-GB');
+
+function valuesOf({ kind, values }: DenialReason): string {
+  const texts = values.map((value) => valueText(kind, value));
+  return kind === 'pricing' ? PRICES.format(texts) : texts.join(', ');
+}
 
 const be = ({ values }: DenialReason): string => (values.length === 1 ? 'is' : 'are');
 

@@ -42,7 +42,7 @@ const LOST = HOLDERS.length * MEANT.length;
 const NOTHING = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 0 } };
 const REST = { ifEnforced: { ...NOTHING, flips: [] }, changedRules: 0, warnings: [] };
 const COUNTS_ALL =
-  'portcullis: note: this environment holds no credential of a provider, so --fail-on counts all that the rules permit, whether it can be called or not.\n';
+  'portcullis: note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.\n';
 
 const idOf = (text: string): string => /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 
@@ -73,9 +73,9 @@ describe('portcullis access', () => {
   it('prints what a key reaches, and with --denied what it does not', async () => {
     const { code, stdout } = await cli.run('access', KEY, '--denied');
     expect(code).toBe(0);
-    expect(stdout).toContain('(First gateway key) reaches 6 models by 6 mappings');
+    expect(stdout).toContain('(First gateway key) reaches 6 models through 6 mappings');
     expect(stdout).toMatch(
-      /^\d+ more mappings are permitted, but no credential is there to call them: --without-credential lists them\.$/m,
+      /^\d+ more mappings are permitted, but there is no credential to call them: --without-credential lists them\.$/m,
     );
     expect(stdout).not.toContain('openai');
     expect(stdout).toMatch(/^permitted +- +any$/m);
@@ -108,8 +108,8 @@ describe('portcullis access', () => {
 
   it('lists, if asked to, what the rules permit and nobody can call', async () => {
     const { stdout } = await cli.run('access', KEY, '--without-credential');
-    expect(stdout).toContain('reaches 6 models by 6 mappings');
-    expect(stdout).toContain(`${OTHERS} more mappings are permitted, but no credential is there to call them.\n`);
+    expect(stdout).toContain('reaches 6 models through 6 mappings');
+    expect(stdout).toContain(`${OTHERS} more mappings are permitted, but there is no credential to call them.\n`);
     expect(stdout).toMatch(/^MODEL +PROVIDER +CALLABLE +ALLOWED BY\nsandbox-faulty +sandbox +yes +-$/m);
     expect(stdout).toMatch(/^gpt-5 +openai +no credential +-$/m);
     const overview = await json('access', '--all', '--without-credential');
@@ -133,7 +133,7 @@ describe('portcullis access', () => {
     const { stdout } = await cli.run('access', '--model', 'sandbox/sandbox-free');
     expect(stdout).toMatch(/^ID +SCOPE +NAME +PROVIDERS +FROM ADDRESS$/m);
     expect(stdout).toMatch(/^key_[0-9a-f]{32} +key +First gateway key +sandbox +any$/m);
-    expect(stdout).toContain('\n2 keys and 1 member (by a key without rules) reach sandbox/sandbox-free.\n');
+    expect(stdout).toContain('\n2 keys and 1 member (with a key without rules) reach sandbox/sandbox-free.\n');
   });
 
   it('tells a model that nobody can call from one that there is not', async () => {
@@ -157,8 +157,8 @@ describe('portcullis access', () => {
   });
 
   it.each([
-    [[], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
-    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or say --all or --model.\n'],
+    [[], 2, 'portcullis: Name a key or a member, or pass --all or --model.\n'],
+    [[KEY, '--all'], 2, 'portcullis: Name a key or a member, or pass --all or --model.\n'],
     [['nobody'], 1, 'portcullis: There is no key with the id, masked token or description "nobody".\n'],
     [['nobody@localhost'], 1, 'portcullis: There is no member nobody@localhost.\n'],
   ])('%j ends with %i', async (args, code, stderr) => {
@@ -276,10 +276,10 @@ describe('portcullis policy diff', () => {
     const { code, stdout } = await cli.run('policy', 'diff', '--draft', draft, '--fail-on', 'new-access');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^would be no longer permitted from any address, by key rule draft_1 \(deny_models\), if enforced\n {2}key_[0-9a-f]{32} \(First gateway key\)\n {4}- sandbox\/sandbox-free\n/,
+      /^would no longer be permitted from any address, by key rule draft_1 \(deny_models\), if enforced\n {2}key_[0-9a-f]{32} \(First gateway key\)\n {4}- sandbox\/sandbox-free\n/,
     );
     expect(stdout).toContain(
-      `If the rules in mode report were enforced, 0 would be newly permitted and ${MEANT.length + 1} no longer permitted (pairs of a key or member and a mapping), ${MEANT.length} of them without a credential to call them.\n`,
+      `If the rules in mode report were enforced, 0 would be newly permitted and ${MEANT.length + 1} would no longer be permitted (pairs of a key or member and a mapping), ${MEANT.length} of them without a credential to call them.\n`,
     );
     expect(stdout).not.toContain('No change');
   });
@@ -334,13 +334,13 @@ describe('portcullis policy diff', () => {
   ])('names file and line of a fault in %s', async (_, text, place) => {
     const file = draftFile('wrong.yaml', text);
     const { code, stdout, stderr } = await cli.run('policy', 'diff', '--draft', file);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(new RegExp(`^portcullis: ${file}:${place}: [^\n]+\n$`));
   });
 
   it.each([
     [[], 2, 'portcullis: Name a source to compare with, or a --draft.\n'],
-    [['nowhere'], 1, 'portcullis: There is no folder or file nowhere.\n'],
+    [['nowhere'], 2, 'portcullis: There is no folder or file nowhere.\n'],
   ])('%j ends with %i', async (args, code, stderr) => {
     expect(await cli.run('policy', 'diff', ...args)).toEqual({ code, stdout: '', stderr });
   });
@@ -355,7 +355,7 @@ describe('portcullis policy lint', () => {
     const strict = await cli.run('policy', 'lint', '--strict');
     expect(strict.code).toBe(1);
     expect(strict.stdout).toMatch(
-      new RegExp(`^dead-rule +member owner@localhost +The rule ${added}: matches nothing that there is.$`, 'm'),
+      new RegExp(`^dead-rule +member owner@localhost +The rule ${added} matches nothing that exists.$`, 'm'),
     );
     expect(strict.stderr).toBe('portcullis: 4 findings.\n');
     await cli.run('rules', 'remove', added);
@@ -449,7 +449,7 @@ describe('portcullis policy explain', () => {
       ...['policy', 'explain', '--key', KEY, '--model', 'gpt-5'],
     );
     expect(half).toContain(
-      `1 of 1 candidates are permitted: openai/gpt-5.\nNo candidates for lack of a credential: ${others}.\n`,
+      `1 of 1 candidates are permitted: openai/gpt-5.\nNot callable for lack of a credential: ${others}.\n`,
     );
   });
 
@@ -457,7 +457,7 @@ describe('portcullis policy explain', () => {
     [['--model', 'gpt-9'], 1, 'portcullis: The model `gpt-9` does not exist.\n'],
     [
       ['--model', 'sandbox-free', '--address', '10.0.0.0/8'],
-      1,
+      2,
       'portcullis: --address ("10.0.0.0/8") is not an IPv4 or IPv6 address.\n',
     ],
     [['--model', 'sandbox-free', '--facts', '{'], 2, 'portcullis: --facts is not JSON: {\n'],

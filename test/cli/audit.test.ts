@@ -86,7 +86,7 @@ describe('portcullis audit list', () => {
 
   it('says what it cannot read', async () => {
     expect(await portcullis.run('audit', 'list', '--from', 'yesterday')).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('must be a date such as 2026-01-31'),
     });
     expect(await portcullis.run('audit', 'list', '--limit', '0')).toMatchObject({ code: 2 });

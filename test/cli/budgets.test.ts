@@ -62,9 +62,9 @@ describe('portcullis budgets', () => {
   });
 
   it.each([
-    [['set', '--limit', '5'], 2, 'Say whose budget it is: --member, --project or --organization.'],
+    [['set', '--limit', '5'], 2, 'Name the owner of the budget: --member, --project or --organization.'],
     [['set', '--organization'], 2, 'Say what to change: --limit, --period-limit, --period.'],
-    [['set', '--organization', '--limit', 'much'], 1, '--limit ("much") must be "none" or an amount in USD'],
+    [['set', '--organization', '--limit', 'much'], 2, '--limit ("much") must be "none" or an amount in USD'],
     [
       ['set', '--member', 'nobody@example.com', '--limit', '5'],
       1,

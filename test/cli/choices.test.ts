@@ -74,14 +74,12 @@ const runWith = (command: string, option: string, value: string) =>
 describe('the command line refuses a wrong value, and names the right ones', () => {
   it.each(OPTIONS)('%s %s', async (command, option, values) => {
     expect(await runWith(command, option, 'wrong')).toEqual(
-      refusal(`option '${option}' argument 'wrong' is invalid. Allowed choices are ${values}.`),
+      refusal(`${option}: 'wrong' is not valid. Allowed choices are ${values}.`),
     );
   });
 
   it.each(LISTS)('%s %s', async (command, option, value, sentence) => {
-    expect(await runWith(command, option, value)).toEqual(
-      refusal(`option '${option}' argument '${value}' is invalid. ${sentence}`),
-    );
+    expect(await runWith(command, option, value)).toEqual(refusal(`${option}: '${value}' is not valid. ${sentence}`));
   });
 
   it.each([
@@ -89,7 +87,7 @@ describe('the command line refuses a wrong value, and names the right ones', () 
     ['organizations set-plan', 'plan', 'Allowed choices are free, pro, enterprise.'],
   ])('%s <%s>', async (command, argument, sentence) => {
     expect(await portcullis.run(...command.split(' '), 'wrong')).toEqual(
-      refusal(`command-argument value 'wrong' is invalid for argument '${argument}'. ${sentence}`),
+      refusal(`<${argument}>: 'wrong' is not valid. ${sentence}`),
     );
   });
 

@@ -56,12 +56,10 @@ const shown = () => [
   [''],
   [
     expect.stringMatching(
-      `^It reports since \\S+Z\\. In 1 decision it would have denied a candidate, in 0 permitted one; the last was made at ${TIME}\\.$`,
+      `^Reporting since \\S+Z\\. It would have denied a candidate in 1 decision, and permitted one in 0; most recently at ${TIME}\\.$`,
     ),
   ],
-  [
-    '1 other rule of the organization report as well, and are judged together with it: alone it may change more or fewer calls.',
-  ],
+  ['1 other rule in mode report is judged together with this one; on its own it may change more or fewer calls.'],
   [''],
   ['TIME', 'DECISION', 'OUTCOME', 'WOULD BE', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM'],
   [TIME, decision, 'permit', 'deny', '-', 'First gateway key', 'large', 'acme/large', '192.0.2.1'],
@@ -106,7 +104,7 @@ describe('portcullis rules evidence', () => {
 describe('portcullis rules promote', () => {
   it('shows what the rule would have changed, and changes nothing where it cannot ask', async () => {
     const { code, stdout, stderr } = await portcullis.run('rules', 'promote', rule);
-    expect([code, stderr]).toEqual([1, 'portcullis: Nothing was changed. To enforce the rule, say --yes.\n']);
+    expect([code, stderr]).toEqual([1, 'portcullis: Nothing was changed. To enforce the rule, pass --yes.\n']);
     expect(cells(stdout)).toEqual(shown());
     expect(await modeNow()).toBe('report');
   });
@@ -121,7 +119,7 @@ describe('portcullis rules promote', () => {
       ['', ...TITLES],
       ['before', rule, expect.any(String), 'allow_models', 'small', 'report', 'active', 'small only'],
       ['after', rule, expect.any(String), 'allow_models', 'small', 'enforce', 'active', 'small only'],
-      ['It permits nothing that was not permitted.'],
+      ['No new access.'],
     ]);
     expect(await modeNow()).toBe('enforce');
     const audit = await portcullis.run('audit', 'list', '--target', rule, '--action', 'rule.update', '--json');
@@ -134,7 +132,7 @@ describe('portcullis rules promote', () => {
       1,
       'portcullis: Only an active rule in mode report can be promoted.\n',
     ]);
-    expect(cells(again.stdout).at(-1)).toEqual(['It does not report: it is enforced.']);
+    expect(cells(again.stdout).at(-1)).toEqual(['Not reporting: the rule is enforced.']);
   });
 
   it('is refused on request where the rule extends another of its type', async () => {

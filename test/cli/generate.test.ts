@@ -24,7 +24,7 @@ describe('portcullis policy generate', () => {
     expect(await portcullis.run('policy', 'generate', '-o', 'none.yaml')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: Say whose rules: --key, --database or --rules.\n',
+      stderr: 'portcullis: Choose whose rules: --key, --database or --rules.\n',
     });
   });
 

@@ -56,7 +56,7 @@ describe('portcullis groups', () => {
   it('says what it newly permits when someone leaves, and when the group is deleted', async () => {
     const { id } = Object(jsonOf(await groups('show', 'contractors', '--json'))).group;
     expect((await groups('remove', 'contractors', '--key', KEY, '--fail-on-new-access')).stdout).toContain(
-      'It permits nothing that was not permitted.',
+      'No new access.',
     );
     expect(await groups('remove', id, '--member', OWNER, '--fail-on-new-access')).toEqual({
       code: 1,
@@ -69,7 +69,7 @@ describe('portcullis groups', () => {
     expect(renamed.stdout.split('\n')[0]).toBe(`${id} (externals)`);
 
     const { stdout } = await groups('delete', 'externals');
-    expect(stdout).toContain(`Removed ${id}.\nIt newly permits `);
+    expect(stdout).toContain(`Removed ${id}.\nNewly permitted: 3 (pairs`);
     expect((await groups('list')).stdout).toBe('There are no groups.\n');
     expect((await groups('show', 'externals')).stderr).toBe(
       'portcullis: There is no group with the id or name "externals".\n',
@@ -96,8 +96,8 @@ describe('portcullis groups', () => {
   it('refuses what says nothing', async () => {
     await groups('create', 'empty');
     for (const [args, message] of [
-      [['add', 'empty'], 'Say who: --member, --key.'],
-      [['remove', 'empty'], 'Say who: --member, --key.'],
+      [['add', 'empty'], 'Name a member or a key: --member, --key.'],
+      [['remove', 'empty'], 'Name a member or a key: --member, --key.'],
       [['update', 'empty'], 'Say what to change: --name, --description.'],
       [['create', 'two words'], ''],
     ] as const) {

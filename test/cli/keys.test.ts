@@ -118,22 +118,23 @@ describe('portcullis keys', () => {
   });
 
   it.each([
-    [['create', '--limit', 'much'], '--limit ("much") must be "none" or an amount in USD'],
+    [2, ['create', '--limit', 'much'], '--limit ("much") must be "none" or an amount in USD'],
     [
+      2,
       ['create', '--period-limit', '1', '--period', '13months'],
       '--period: A window of unit month must be 1 to 12 long.',
     ],
-    [['create', '--ttl', '4000days'], 'A time to live must be at least 1 minute and at most 3650 days.'],
-    [['create', '--owner', 'nobody@example.com'], 'There is no member with the id or e-mail "nobody@example.com".'],
-    [['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
-    [['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
-    [['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
-    [['update', 'First gateway key'], 'Say what to change: --help lists the options.'],
-    [['reactivate', 'First gateway key', '--ttl', '1day'], 'Only an expired key can be reactivated.'],
-    [['list', '--org', 'org_none'], 'There is no organization org_none; there are: org_'],
-  ])('refuses %j with one line and exit code 1', async (args, message) => {
+    [2, ['create', '--ttl', '4000days'], '--ttl: A time to live must be at least 1 minute and at most 3650 days.'],
+    [1, ['create', '--owner', 'nobody@example.com'], 'There is no member with the id or e-mail "nobody@example.com".'],
+    [1, ['create', '--project', 'None'], 'There is no project "None"; there are: proj_'],
+    [1, ['disable', 'None'], 'There is no key with the id, masked token or description "None".'],
+    [1, ['enable', `key_${'0'.repeat(32)}`], 'There is no such key.'],
+    [2, ['update', 'First gateway key'], 'Say what to change: --help lists the options.'],
+    [1, ['reactivate', 'First gateway key', '--ttl', '1day'], 'Only an expired key can be reactivated.'],
+    [1, ['list', '--org', 'org_none'], 'There is no organization org_none; there are: org_'],
+  ])('exits with %i and one line for %j', async (status, args, message) => {
     const { code, stdout, stderr } = await portcullis.run('keys', ...args);
-    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: status, stdout: '', lines: 1 });
     expect(stderr).toContain(`portcullis: ${message}`);
   });
 
@@ -146,7 +147,7 @@ describe('portcullis keys', () => {
     expect(await portcullis.run('keys', 'disable', 'Twin')).toEqual({
       code: 1,
       stdout: '',
-      stderr: `portcullis: "Twin" means several keys: ${meant.join(', ')}.\n`,
+      stderr: `portcullis: "Twin" matches several keys: ${meant.join(', ')}.\n`,
     });
     for (const { id } of [first, second]) await portcullis.run('keys', 'delete', id);
   });
@@ -183,7 +184,7 @@ describe('portcullis keys', () => {
     await portcullis.store.write((db, now) => insertProject(db, twin, now));
     expect(await portcullis.run('keys', 'list', '--project', 'Second')).toMatchObject({
       code: 1,
-      stderr: `portcullis: "Second" means several projects: ${second.id}, ${twin.id}.\n`,
+      stderr: `portcullis: "Second" matches several projects: ${second.id}, ${twin.id}.\n`,
     });
   });
 });

@@ -167,7 +167,7 @@ describe('portcullis members', () => {
     });
     expect((await members('invite', 'carl@example.com', '--role', 'guest')).code).toBe(2);
     expect(await members('invite', 'carl')).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: 'portcullis: The e-mail ("carl") must be an e-mail address of at most 254 ASCII characters.\n',
     });
   });

@@ -186,11 +186,11 @@ describe('portcullis organizations create', () => {
         masterKey: expect.objectContaining({ token: expect.stringMatching(/^pclm_/) }),
       });
       expect(await create(' ', '--owner', 'a@third.example')).toMatchObject({
-        code: 1,
+        code: 2,
         stderr: 'portcullis: The name (" ") must be a text of 1 to 256 characters, not all of them blank.\n',
       });
       expect(await create('Fourth', '--owner', 'nobody')).toMatchObject({
-        code: 1,
+        code: 2,
         stderr: 'portcullis: --owner ("nobody") must be an e-mail address of at most 254 ASCII characters.\n',
       });
       expect(await create('Fourth')).toMatchObject({ code: 2 });

@@ -144,7 +144,7 @@ it('applies what was reviewed, or nothing', { timeout: 120_000 }, async () => {
 it('names every fault of a folder with its place, and does nothing', async () => {
   write('rules/a.yaml', `${rules('x y')}  nobody: { rules: {} }\n`);
   const faults = `rules/a.yaml:6:31: /keys/First gateway key/rules/no-paid/ruleValue/models/0 ("x y") must be a model id (letters, digits and . _ : @ / -, at most 512 of them) or a prefix of one that ends in its only *.
-rules/a.yaml:7:3: /keys/nobody is the description of no key.
+rules/a.yaml:7:3: /keys/nobody: no key has this description.
 portcullis: Nothing was done: 2 faults in the policy folder.
 `;
   for (const command of ['plan', 'apply']) {

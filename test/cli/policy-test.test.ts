@@ -60,19 +60,19 @@ describe('portcullis policy test', () => {
     rmSync(path.join(portcullis.folder, 'policy'), { recursive: true });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(
-      /^ok {6}No paid model {2}policy\/cases\/paid\.yaml:1:1\n\n1 fixture: 1 passed; 2 requests \(policy [0-9a-f]{12}\)\n$/,
+      /^Testing policy\/cases\.\nok {6}No paid model {2}policy\/cases\/paid\.yaml:1:1\n\n1 fixture: 1 passed; 2 requests \(policy [0-9a-f]{12}\)\n$/,
     );
   });
 
   it('fails with 1 when a request fails, and says what was expected and what came', async () => {
     write('a.yaml', fixture('Paid', FAILING));
     const failed = await test('a.yaml');
-    expect([failed.code, failed.stderr]).toEqual([1, 'portcullis: 1 of 1 fixtures failed.\n']);
+    expect([failed.code, failed.stderr]).toEqual([1, 'portcullis: 1 fixture failed.\n']);
     expect(failed.stdout.split('\n').slice(0, 4)).toEqual([
       'FAILED  Paid  a.yaml:1:1',
       '        model=sandbox-paid  a.yaml:7:5',
       '          expected  permit sandbox/sandbox-paid',
-      '          came      deny key deny_models (Access denied: model not allowed: sandbox-paid is denied by rule no-paid.)',
+      '          got       deny key deny_models (Access denied: model not allowed: sandbox-paid is denied by rule no-paid.)',
     ]);
   });
 
@@ -95,7 +95,7 @@ describe('portcullis policy test', () => {
       stdout: '',
       stderr:
         'bad/b.yaml:7:39: There is no active rule "no-piad".\n' +
-        'bad/c.yaml:6:1: /expects is not a known field.\n' +
+        'bad/c.yaml:6:1: /expects is not a known field; did you mean `expect`?\n' +
         'portcullis: Nothing was run: 2 faults in fixtures.\n',
     });
   });
@@ -116,9 +116,9 @@ describe('portcullis policy test', () => {
       lines.push([outcome.code, lastLine(outcome)]);
     }
     expect(lines).toEqual([
-      [2, 'portcullis: There are no such fixtures.'],
+      [2, 'portcullis: No fixture was found.'],
       [2, 'portcullis: There is no file or folder nowhere.yaml.'],
-      [2, 'portcullis: There are no such fixtures.'],
+      [2, 'portcullis: No fixture was found.'],
       [2, 'portcullis: A threshold goes with --coverage.'],
       [2, expect.stringContaining('It must be a percentage from 0 to 100.')],
       [2, expect.stringContaining("'--json' cannot be used with option '--junit'")],
@@ -201,7 +201,7 @@ describe('portcullis policy test', () => {
     write('a.yaml', fixture('Paid'));
     const live = ['a.yaml', '--database', '.', '--coverage', '--kinds-threshold', '0'];
     const before = await test(...live);
-    expect([before.code, lastLine(before)]).toEqual([1, 'portcullis: 1 of 1 fixtures failed.']);
+    expect([before.code, lastLine(before)]).toEqual([1, 'portcullis: 1 fixture failed.']);
     const add = ['rules', 'add', '--key', 'First gateway key', '--json'];
     const { rule } = Object(jsonOf(await portcullis.run(...add, 'deny_models', 'sandbox-paid')));
     expect((await test(...live)).code).toBe(0);
@@ -260,9 +260,9 @@ describe('portcullis policy test', () => {
     try {
       await run('1 fixture: 1 passed');
       write('watched/a.yaml', text.replace('deny: key deny_models', 'deny: member deny_models'));
-      await run('1 of 1 fixtures failed.');
+      await run('1 fixture failed.');
       write('watched/a.yaml', text.replace('expect:', 'expects:'));
-      await run('watched/a.yaml:6:1: /expects is not a known field.');
+      await run('watched/a.yaml:6:1: /expects is not a known field; did you mean `expect`?');
       write('watched/a.yaml', text);
       await run('1 fixture: 1 passed');
       write('beside/keys.yaml', shared.replace('no-paid', 'renamed'));

@@ -67,7 +67,7 @@ describe('portcullis projects', () => {
     expect((await projects('update', 'Default', '--caching', 'maybe')).code).toBe(2);
     expect((await projects('create', 'Fast', '--cache-seconds', 'soon')).code).toBe(2);
     expect(await projects('create', 'Fast', '--cache-seconds', '9')).toEqual({
-      code: 1,
+      code: 2,
       stdout: '',
       stderr: 'portcullis: --cache-seconds (9) must be a whole number from 10 to 31536000.\n',
     });

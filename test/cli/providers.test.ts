@@ -162,7 +162,7 @@ describe('the command line', () => {
     const add = ['custom-providers', 'add', 'local', '--base-url', 'http://127.0.0.1:11434/v1', '--keyless'];
     const { code, stderr } = await portcullis.run(...add);
     expect({ code, stderr }).toEqual({
-      code: 1,
+      code: 2,
       stderr:
         'portcullis: --base-url: The address of the base URL is private: it can be used when ALLOW_PRIVATE_UPSTREAMS names 127.0.0.1:11434.\n',
     });
@@ -203,13 +203,13 @@ describe('the command line', () => {
     ],
     [['custom-models', 'add', 'acme', 'm', '--price', 'free'], 2, 'It must be a name and USD'],
     [['custom-models', 'add', 'acme', 'm', '--price', 'prompt=1e-6'], 2, 'prompt must be USD per million tokens'],
-    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 1, '--price request ("1e-6") must be "none" or'],
+    [['custom-models', 'add', 'acme', 'm', '--price', 'request=1e-6'], 2, '--price request ("1e-6") must be "none" or'],
     [
       ['custom-models', 'add', 'acme', 'm', '--context-length', 'big'],
       2,
       'It must be a whole number of tokens, or none.',
     ],
-    [['custom-models', 'update', 'acme/org/m'], 1, 'Say what to change: --help lists the options.'],
+    [['custom-models', 'update', 'acme/org/m'], 2, 'Say what to change: --help lists the options.'],
   ])('refuses %j', async (args, code, message) => {
     const outcome = await portcullis.run(...args);
     expect({ code: outcome.code, stdout: outcome.stdout }).toEqual({ code, stdout: '' });

@@ -60,11 +60,11 @@ async function replay(...args: string[]): Promise<{ code: number | null; stderr:
 
 const header = (decided: string, rules: string, revision = 1) => [
   expect.stringMatching(
-    new RegExp(`^${decided} from 20\\S+Z to 20\\S+Z, by ${rules} \\(policy ${REVISION}\\.${revision}\\):$`),
+    new RegExp(`^${decided} from 20\\S+Z to 20\\S+Z, under ${rules} \\(policy ${REVISION}\\.${revision}\\):$`),
   ),
 ];
 const sums = (denied: number, permitted: number, unchanged: number) => [
-  `${denied} newly denied, ${permitted} newly permitted, 0 with more candidates, 0 with fewer, ${unchanged} as they were`,
+  `${denied} newly denied, ${permitted} newly permitted, 0 with more candidates, 0 with fewer, ${unchanged} unchanged`,
 ];
 const TITLES = ['CALLS', 'CHANGE', 'KEY', 'MEMBER', 'MODEL', 'RULES', 'FIRST DECISION'];
 const WHO = ['First gateway key', 'owner@localhost'];
@@ -75,11 +75,11 @@ function draft(text: string): string {
   return file;
 }
 
-it('judges by the rules of now, by those of then, and by a draft', async () => {
+it('judges under the current rules, by those of then, and by a draft', async () => {
   const nothing = { code: 0, stderr: '' };
   expect(await replay()).toEqual({
     ...nothing,
-    lines: [header('4 decisions', 'the rules of now'), sums(0, 0, 4)],
+    lines: [header('4 decisions', 'the current rules'), sums(0, 0, 4)],
   });
 
   await portcullis.run('rules', 'remove', rule);
@@ -89,7 +89,7 @@ it('judges by the rules of now, by those of then, and by a draft', async () => {
       TITLES,
       ['1', 'newly permitted', ...WHO, 'sandbox-paid', `key deny_models ${rule}`, decisions[3]],
       [''],
-      header('4 decisions', 'the rules of now', 2),
+      header('4 decisions', 'the current rules', 2),
       sums(0, 1, 3),
     ],
   });
@@ -113,7 +113,7 @@ it('judges by the rules of now, by those of then, and by a draft', async () => {
       TITLES,
       ['2', 'newly denied', ...WHO, 'sandbox-slow', 'organization allow_models draft_1 (free)', decisions[1]],
       [''],
-      header('4 decisions', 'the rules of now with the draft', 2),
+      header('4 decisions', 'the current rules with the draft', 2),
       sums(2, 0, 2),
     ],
   });
@@ -134,7 +134,7 @@ it('judges by a policy folder', async () => {
       TITLES,
       ['2', 'newly denied', ...WHO, 'sandbox-slow', 'organization allow_models only-free', decisions[1]],
       [''],
-      header('4 decisions', 'the rules once the folder is applied'),
+      header('4 decisions', 'the current rules with the folder applied'),
       sums(2, 0, 2),
     ],
   });
@@ -150,7 +150,7 @@ it('judges by a bundle, and says whose policy had decided', async () => {
       TITLES,
       ['1', 'newly permitted', ...WHO, 'sandbox-paid', `key deny_models ${rule} (no paid)`, decisions[3]],
       [''],
-      [expect.stringMatching(/^4 decisions from .* by the rules of now \(policy [0-9a-f]{12}\.1\):$/)],
+      [expect.stringMatching(/^4 decisions from .* under the current rules \(policy [0-9a-f]{12}\.1\):$/)],
       sums(0, 1, 3),
       [`4 of them had been decided by another policy, ${REVISION}`],
     ],

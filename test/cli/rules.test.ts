@@ -146,17 +146,18 @@ describe('portcullis rules', () => {
   });
 
   it.each([
-    [['--organization', 'deny_models', 'ok', 'a*b'], 'The entry ("a*b") must be a model id'],
-    [['--organization', 'allow_ip_cidrs', '10.0.0.1'], 'The entry is not a CIDR range: "10.0.0.1" has no'],
-    [['--organization', 'deny_pricing', '--max-output-price', '-1'], '--max-output-price: An amount must be'],
+    [2, ['--organization', 'deny_models', 'ok', 'a*b'], 'The entry ("a*b") must be a model id'],
+    [2, ['--organization', 'allow_ip_cidrs', '10.0.0.1'], 'The entry is not a CIDR range: "10.0.0.1" has no'],
+    [2, ['--organization', 'deny_pricing', '--max-output-price', '-1'], '--max-output-price: An amount must be'],
     [
+      1,
       ['--member', 'nobody@example.com', 'deny_models', '*'],
       'There is no member with the id or e-mail "nobody@example.com".',
     ],
-    [['--key', 'None', 'deny_models', '*'], 'There is no key with the id, masked token or description "None".'],
-  ])('refuses to add %j, naming what is wrong, with exit code 1', async (args, message) => {
+    [1, ['--key', 'None', 'deny_models', '*'], 'There is no key with the id, masked token or description "None".'],
+  ])('exits with %i and refuses to add %j, naming what is wrong', async (status, args, message) => {
     const { code, stdout, stderr } = await portcullis.run('rules', 'add', ...args);
-    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect({ code, stdout, lines: stderr.match(/\n/g)?.length }).toEqual({ code: status, stdout: '', lines: 1 });
     expect(stderr).toContain(`portcullis: ${message}`);
   });
 
@@ -174,7 +175,7 @@ describe('portcullis rules', () => {
       '  ID  OWNER  TYPE  VALUE  MODE  STATUS  DESCRIPTION',
       'before  rule_1  key_1 (First gateway key)  deny_pricing  maxInputPrice 0, maxOutputPrice 0  enforce  active  -',
       'after  rule_1  key_1 (First gateway key)  deny_pricing  maxInputPrice 0  enforce  active  -',
-      'It permits nothing that was not permitted.',
+      'No new access.',
       '',
     ]);
     const refused = await portcullis.run('rules', 'update', id, '--max-input-price', '100', '--fail-on-new-access');
@@ -186,7 +187,7 @@ describe('portcullis rules', () => {
     const widened = await portcullis.run('rules', 'update', id, '--max-input-price', '100');
     const listed = widened.stdout.replaceAll(/_[0-9a-f]{32}/g, '_1').replaceAll(/ {2,}/g, '  ');
     expect(listed).toContain(
-      'It newly permits 1 (pairs of a key or member and a mapping).\nKEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS\n' +
+      'Newly permitted: 1 (pairs of a key or member and a mapping).\nKEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS\n' +
         'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
     );
     for (const each of [id, only.id]) await portcullis.run('rules', 'remove', each);
@@ -253,14 +254,14 @@ describe('portcullis rules', () => {
     const free = ['deny_pricing', '--type', 'free', '--json'];
     const { id } = answerOf(await portcullis.run('rules', 'add', ...KEY, ...free)).rule;
     expect(await portcullis.run('rules', 'update', id, '--type', 'none')).toMatchObject({
-      code: 1,
-      stderr: 'portcullis: The rule would have no condition left: rules remove takes it away.\n',
+      code: 2,
+      stderr: 'portcullis: The rule would have no condition left: use rules remove instead.\n',
     });
     await portcullis.run('rules', 'remove', id);
   });
 
   it('refuses to remove a rule that is not there', async () => {
     const { code, stderr } = await portcullis.run('rules', 'remove', 'rule_none');
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'portcullis: There is no such rule.\n' });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'portcullis: There is no rule "rule_none".\n' });
   });
 });

@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => portcullis.close());
 
-/** Calls of the first key, decided by the rules of now. @returns the ids of the decisions */
+/** Calls of the first key, decided under the current rules. @returns the ids of the decisions */
 function log(...calls: readonly Omit<LoggedCall, 'keyId'>[]): Promise<readonly string[]> {
   const { organizationId } = portcullis.first;
   return portcullis.store.write((db) => {
@@ -44,8 +44,8 @@ const tighten = (...args: readonly string[]) => portcullis.run('policy', 'tighte
 
 /** Of the models that can be reached one moderates, which no rule on models keeps from anyone. */
 const told = (calls: string, since: number, models: string, reachable = 7): string =>
-  `portcullis: ${calls} since ${iso(since)}: ${models}, ${reachable} can be reached; 1 provider used, 1 can be reached.\n` +
-  'portcullis: Verified by replay: with the draft every one of these calls is permitted, at what served it.\n';
+  `portcullis: ${calls} since ${iso(since)}: ${models}, ${reachable} reachable; 1 provider used, 1 reachable.\n` +
+  'portcullis: Verified by replay: with the draft, every one of these calls is still permitted at the provider that served it.\n';
 
 it('proposes the models, providers and addresses of the last days, in place of the rules of these kinds', async () => {
   const wide = await addRule('allow_models', 'sandbox-*');
@@ -57,7 +57,7 @@ it('proposes the models, providers and addresses of the last days, in place of t
     served('sandbox-free', NOW - 1000, '192.0.2.7'),
     { model: 'sandbox-faulty', time: NOW - 500, address: '192.0.2.99' },
   );
-  const head = `# For the use of the key ${KEY} by 3 calls since ${iso(NOW - DAY)}.
+  const head = `# From 3 calls of the key ${KEY} since ${iso(NOW - DAY)}.
 rules:
   - id: ${wide}
     remove: true
@@ -100,8 +100,8 @@ it('finds nothing to propose where the rules are as tight', async () => {
     stdout: '',
     stderr:
       told('1 call', NOW - DAY, '1 model used', 2) +
-      'portcullis: note: allow_ip_cidrs is left out: of 1 of the calls the client address is unknown.\n' +
-      'portcullis: The rules of now are as tight: there is nothing to propose.\n',
+      'portcullis: note: allow_ip_cidrs is left out: the client address of 1 call is unknown.\n' +
+      'portcullis: The current rules are already as tight: nothing to propose.\n',
   });
 });
 
@@ -122,7 +122,7 @@ it('takes members and groups, and free models only where all of the use is free'
       .join('');
   const stderr = told('1 call', NOW - DAY, '1 model used');
   const text = (name: string, owner: string): string =>
-    `# For the use of the ${name} by 1 call since ${iso(NOW - DAY)}.\nrules:\n${rules(owner)}`;
+    `# From 1 call of the ${name} since ${iso(NOW - DAY)}.\nrules:\n${rules(owner)}`;
   expect(await tighten('contractors')).toEqual({
     ...{ code: 0, stderr },
     stdout: text('group contractors', 'group: contractors'),
@@ -143,7 +143,7 @@ it('takes for no use what was denied, what reached no provider, and what is deni
   expect(await tighten(KEY)).toEqual({
     code: 1,
     stdout: '',
-    stderr: `portcullis: note: the rules of now no longer permit 1 call, so they are left out (${decision}).\n${no}`,
+    stderr: `portcullis: note: 1 call left out, which the current rules no longer permit: ${decision}.\n${no}`,
   });
   expect(await tighten('nobody')).toEqual({
     code: 1,
@@ -153,6 +153,6 @@ it('takes for no use what was denied, what reached no provider, and what is deni
   expect(await tighten(KEY, '--days', '0')).toEqual({
     code: 2,
     stdout: '',
-    stderr: "portcullis: option '--days <n>' argument '0' is invalid. It must be a whole number of days, from 1.\n",
+    stderr: "portcullis: --days <n>: '0' is not valid. It must be a whole number of days, from 1.\n",
   });
 });

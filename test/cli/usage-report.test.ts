@@ -115,7 +115,7 @@ it('says when there were no calls, and what is wrong', async () => {
   const both = await cli.run('usage', '--json', '--csv');
   expect(none.stdout).toBe('No calls from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z.\n');
   expect([wrong.code, wrong.stderr]).toEqual([
-    1,
+    2,
     'portcullis: --from ("monday") must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z.\n',
   ]);
   expect([both.code, both.stderr]).toEqual([2, 'portcullis: Choose --json or --csv.\n']);

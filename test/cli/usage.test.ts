@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { type CommandLine, createCommandLine } from './command-line.ts';
@@ -7,6 +7,9 @@ let portcullis: CommandLine;
 
 beforeAll(async () => {
   portcullis = await createCommandLine();
+  for (const folder of ['empty', 'rules']) mkdirSync(`${portcullis.folder}/${folder}`);
+  writeFileSync(`${portcullis.folder}/rules/all.yaml`, 'organization: { rules: {} }\n');
+  writeFileSync(`${portcullis.folder}/text.json`, 'text');
 });
 afterAll(() => portcullis.close());
 
@@ -23,14 +26,14 @@ describe('portcullis', () => {
     [['keys', 'list', '--colour'], "unknown option '--colour'"],
     [['key', 'list'], "unknown command 'key'"],
     [['keys', 'disable'], "missing required argument 'key'"],
-    [['keys', 'create', '--period', '1'], "option '--period <length>' argument '1' is invalid."],
-    [['keys', 'create', '--ttl', '2weeks'], "option '--ttl <length>' argument '2weeks' is invalid."],
+    [['keys', 'create', '--period', '1'], "--period <length>: '1' is not valid."],
+    [['keys', 'create', '--ttl', '2weeks'], "--ttl <length>: '2weeks' is not valid."],
     [
       ['rules', 'add', '--organization', 'deny_all', 'x'],
-      "command-argument value 'deny_all' is invalid for argument 'ruleType'.",
+      "<ruleType>: 'deny_all' is not valid. It must be one of allow_models, ",
     ],
     [['keys', 'create', '--period-limit', '1'], '--period-limit and --period come together.'],
-    [['rules', 'add', 'deny_models', 'x'], 'Say whose rule it is: --key, --member, --group or --organization.'],
+    [['rules', 'add', 'deny_models', 'x'], 'Name the owner of the rule: --key, --member, --group or --organization.'],
     [['rules', 'add', '--organization', 'deny_models'], 'A rule of type deny_models needs at least one entry.'],
     [
       ['rules', 'add', '--organization', '--key', 'x', 'deny_models', 'x'],
@@ -57,6 +60,39 @@ describe('portcullis', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(/^portcullis: /);
     expect(stderr).toContain(message);
+  });
+
+  // The admin functions name a JSON pointer, the file system a path: the command line says which option or file it was.
+  it.each([
+    [['decisions', 'list', '--from', '2026-11-26', '--to', '2026-11-25'], '--from must lie before --to.'],
+    [['replay', '--from', '2100-01-01'], '--from must lie before now, the default of --to.'],
+    [['usage', '--from', '2100-01-01'], '--from must lie before now, the default of --to.'],
+    [['audit', 'list', '--from', '2100-01-01', '--to', '2099-01-01'], '--from must lie before --to.'],
+    [['calls', 'list', '--limit', '1000'], '--limit ("1000") must be a whole number from 1 to 200.'],
+    [['calls', 'list', '--rule', 'x'], '--rule ("x") must be an id: its prefix and 32 hexadecimal digits.'],
+    [['calls', 'list', '--reason', 'x'], '--reason ("x") must be a rule type, such as deny_models.'],
+    [['calls', 'list', '--cursor', 'x'], '--cursor: The cursor does not belong to this list.'],
+    [
+      ['policy', 'explain', '--key', 'First gateway key', '--model', 'sandbox-free', '--address', 'x'],
+      '--address ("x") is not',
+    ],
+    [['policy', 'diff', '--draft', 'nope.yaml'], 'There is no file nope.yaml.'],
+    [['policy', 'diff', 'nope'], 'There is no folder or file nope.'],
+    [['policy', 'diff', 'empty'], 'empty holds neither a database nor world.json.'],
+    [['policy', 'lint', 'text.json/x'], 'There is no folder or file text.json/x.'],
+    [['policy', 'lint', 'text.json'], 'text.json is not valid JSON.'],
+    [['policy', 'apply', 'rules', '--plan', 'nope.json'], 'nope.json: there is no such file or folder.'],
+    [['policy', 'test', 'text.json', '--rules', 'nope.json'], 'There is no file nope.json.'],
+    [['policy', 'test', 'text.json', '--database', '/nope'], 'There is no folder or file /nope.'],
+    [['policy', 'generate', '--database', 'nope', '-o', 'x.yaml'], 'There is no database in nope.'],
+    [['policy', 'tighten', 'CI', '-o', 'nope/x.yaml'], 'nope/x.yaml cannot be written: there is no folder '],
+    [['policy', 'apply', 'rules', '--plan', 'text.json'], 'text.json is not valid JSON.'],
+    [['policy', 'plan', 'rules', '--out', 'nope/plan.json'], 'nope/plan.json cannot be written: there is no folder '],
+    [['policy', 'tighten', 'CI', '-o', 'empty'], 'empty is a folder.'],
+  ])('exits with 2 and names the option or file of %j', async (args, message) => {
+    const { code, stdout, stderr } = await portcullis.run(...args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`portcullis: ${message}`);
   });
 
   it('exits with 1 and names a wrong variable', async () => {

@@ -165,14 +165,14 @@ describe('the sentence', () => {
       'denied prices',
       { key: [pricingRule('k1', 'deny', { pricingType: 'paid', maxInputPrice: '1.5' })] },
       one,
-      'pricing constraint exceeded: input price above 1.5 USD per million tokens, pricing type paid are denied by rule k1.',
+      'pricing constraint exceeded: input price above 1.5 USD per million tokens and pricing type paid are denied by rule k1.',
     ],
     [
       'prices that are not allowed',
       { key: [pricingRule('k1', 'allow', { maxOutputPrice: '3.999999' })] },
       { candidates: [{ id: 'a/b', names: ['b'], provider_names: ['a'], free: false, input_price: 2_500_000 }] },
-      'pricing constraint exceeded: input price 2.5 USD per million tokens, output price unknown, pricing type paid ' +
-        'are not within rule k1.',
+      'pricing constraint exceeded: input price 2.5 USD per million tokens, output price unknown and pricing type paid ' +
+        'are not allowed by rule k1.',
     ],
     [
       'a denied address',

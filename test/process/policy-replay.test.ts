@@ -1,4 +1,4 @@
-// The same replay by HTTP and on the command line: the rules of now, a policy folder, a bundle, and both.
+// The same replay by HTTP and on the command line: the current rules, a policy folder, a bundle, and both.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../domain/errors.ts';
-import { formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
+import { checkRange, formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
 import type { AuditList, AuditRecord } from '../../generated/types.ts';
 import * as store from '../../store/audit/audit.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -26,7 +26,7 @@ export function listAudit(db: Database, actor: Actor, request: AuditListRequest)
   if (action !== undefined && !AUDIT_ACTIONS.includes(action)) {
     throw invalidRequest(`action must be one of ${AUDIT_ACTIONS.join(', ')}.`, '/action');
   }
-  if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
+  if (from !== undefined && to !== undefined) checkRange(from, to);
   checkManagesOrganization(actor);
   const filter = { action, targetId, from, to };
   const { items, nextCursor } = store.listAuditEntries(db, actor.organizationId, filter, page);

@@ -10,7 +10,7 @@ import type { RuleOwner, RuleSubject } from '../rules/rule-owner.ts';
 export interface StatedOwner {
   /** JSON pointer into the folder's document. */
   readonly pointer: string;
-  /** @throws ApiError 400 for a name that means nobody, or several */
+  /** @throws ApiError 400 for a name that nothing has, or several */
   readonly owner: () => RuleOwner;
   readonly rules: FolderOwner['rules'];
 }
@@ -99,17 +99,17 @@ export class OwnerNames {
   groupId(name: string, pointer: string): string {
     if (/^grp_[0-9a-f]{32}$/.test(name)) return name;
     const group = findGroupByName(this.#db, this.#organizationId, name);
-    if (group === undefined) throw invalidRequest(`${pointer} is the name of no group.`, pointer);
+    if (group === undefined) throw invalidRequest(`${pointer}: no group has this name.`, pointer);
     return group.id;
   }
 
   keyId(name: string, pointer: string): string {
     if (isKeyId(name)) return name;
     const [key, ...others] = this.#described(name);
-    if (key === undefined) throw invalidRequest(`${pointer} is the description of no key.`, pointer);
+    if (key === undefined) throw invalidRequest(`${pointer}: no key has this description.`, pointer);
     if (others.length === 0) return key.id;
     const ids = [key, ...others].map(({ id }) => id).join(', ');
-    throw invalidRequest(`${pointer} is the description of several keys: name it by its id, one of ${ids}.`, pointer);
+    throw invalidRequest(`${pointer}: several keys have this description; use an id instead: ${ids}.`, pointer);
   }
 
   isOfOneKey(description: string): boolean {

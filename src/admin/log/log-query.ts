@@ -1,7 +1,7 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/client-ip.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
-import { parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
+import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import { validateLogQuery } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/page.ts';
@@ -15,8 +15,8 @@ const DEFAULT_LIMIT = 50;
 const EXPLANATIONS = [
   { at: /^\/(from|to)$/, must: TIME_FORM },
   { at: /^\/limit$/, must: 'must be a whole number from 1 to 200' },
-  { at: /^\/reason$/, must: 'must be a type of rules, such as deny_models' },
-  { at: /^\/(requestId|ruleId|groupId)$/, must: 'must be an id, its prefix and 32 hexadecimal digits' },
+  { at: /^\/reason$/, must: 'must be a rule type, such as deny_models' },
+  { at: /^\/(requestId|ruleId|groupId)$/, must: 'must be an id: its prefix and 32 hexadecimal digits' },
 ];
 
 /** A search of the log, checked. */
@@ -35,7 +35,7 @@ export function readLogRequest(db: Database, actor: Actor, query: unknown): LogR
   const { limit = String(DEFAULT_LIMIT), cursor, from: begin, to: end, address, memberId, ...by } = asked;
   const from = begin === undefined ? undefined : parseTime(begin, '/from');
   const to = end === undefined ? undefined : parseTimeEnd(end, '/to');
-  if (from !== undefined && to !== undefined && from >= to) throw invalidRequest('/from must lie before /to.', '/from');
+  if (from !== undefined && to !== undefined) checkRange(from, to);
   if (by.keyId !== undefined) {
     const owner = ownerOfKey(db, actor.organizationId, by.keyId);
     if (owner === undefined) throw notFound('There is no such key.');
@@ -63,7 +63,7 @@ export function readRangeFilter(db: Database, actor: Actor, query: unknown, now:
   const { filter } = readLogRequest(db, actor, query);
   const { to = now } = filter;
   const { from = Math.max(0, to - DEFAULT_RANGE_MS) } = filter;
-  if (from >= to) throw invalidRequest('/from must lie before /to.', '/from');
+  checkRange(from, to, filter.to === undefined);
   return { ...filter, from, to };
 }
 

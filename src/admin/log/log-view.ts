@@ -70,9 +70,9 @@ export function listDecisions(db: Database, { filter, page }: LogRequest): Decis
 
 /** @param id of a call or its decision. Unknown, or another member's where one sees only their own: 404 */
 function getSeen(db: Database, { organizationId, memberId }: SeenBy, id: string): LoggedCall {
-  if (!/^(?:call|dec)_[0-9a-f]{32}$/.test(id)) throw notFound('There is no such call.');
+  if (!/^(?:call|dec)_[0-9a-f]{32}$/.test(id)) throw notFound('There is no such call or decision.');
   const call = getLoggedCall(db, organizationId, id);
-  if (memberId !== undefined && call.memberId !== memberId) throw notFound('There is no such call.');
+  if (memberId !== undefined && call.memberId !== memberId) throw notFound('There is no such call or decision.');
   return call;
 }
 

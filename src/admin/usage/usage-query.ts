@@ -1,6 +1,6 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
-import { parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
+import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import type { Usage, UsageQuery } from '../../generated/types.ts';
 import { validateUsageQuery } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
@@ -63,7 +63,7 @@ function rangeOf(
 ): Pick<UsageRequest, 'from' | 'to'> {
   const end = to === undefined ? now : parseTimeEnd(to, '/to');
   const begin = from === undefined ? dayOf(end - 1) - (DEFAULT_DAYS - 1) * DAY : parseTime(from, '/from');
-  if (begin >= end) throw invalidRequest('/from must lie before /to.', '/from');
+  checkRange(begin, end, to === undefined);
   const days = MAX_DAYS[granularity];
   if (end - begin > days * DAY) {
     throw invalidRequest(`A report by ${granularity} spans at most ${days} days.`, '/from');

@@ -30,7 +30,7 @@ function ownerOf(workspace: Workspace, { member, project, organization }: OwnerO
   if (member !== undefined) return { kind: 'member', member: memberId(workspace, member) };
   if (project !== undefined) return { kind: 'project', project: projectId(workspace, project) };
   if (organization) return { kind: 'organization' };
-  throw new UsageError('Say whose budget it is: --member, --project or --organization.');
+  throw new UsageError('Name the owner of the budget: --member, --project or --organization.');
 }
 
 const TITLES = ['OF', 'NAME', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];

@@ -1,10 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { listEvidence, readEvidenceRequest } from '../../admin/log/rule-evidence.ts';
-import { getRuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { IamRule, RuleEvidence } from '../../generated/types.ts';
 import type { PageRequest } from '../../store/db/page.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import { showEvidence, showRuleChange } from '../output/rule-output.ts';
+import { ruleOwner } from '../run/references.ts';
 import { runRuleUpdate } from '../run/run-rule-writes.ts';
 import { type Environment, inWorkspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
@@ -58,8 +58,9 @@ interface Evidence {
 }
 
 const readEvidence = (env: Environment, id: string, org: string | undefined, page: PageRequest): Promise<Evidence> =>
-  inWorkspace(env, 'read', org, ({ db, actor }) => {
-    const evidence = listEvidence(db, readEvidenceRequest(db, actor, getRuleOwner(db, actor, id), id, page));
+  inWorkspace(env, 'read', org, (workspace) => {
+    const { db, actor } = workspace;
+    const evidence = listEvidence(db, readEvidenceRequest(db, actor, ruleOwner(workspace, id), id, page));
     const keys = evidence.decisions.map(({ keyId }) => keyId);
     return { evidence, names: findNames(db, actor.organizationId, keys) };
   });
@@ -70,7 +71,7 @@ async function promote(env: Environment, id: string, options: PromoteOptions): P
   if (!json) showEvidence(evidence, names, options);
   if (!evidence.rule.reportOnly) throw new Error('Only an active rule in mode report can be promoted.');
   if (!yes && !(await confirm('\nEnforce it?')))
-    throw new Error('Nothing was changed. To enforce the rule, say --yes.');
+    throw new Error('Nothing was changed. To enforce the rule, pass --yes.');
   const bodyFor = ({ updatedAt }: IamRule): object => {
     if (updatedAt !== evidence.rule.updatedAt) throw new Error('Nothing was changed: the rule has changed meanwhile.');
     return { mode: 'enforce', ...(failOnNewAccess ? { failOnNewAccess } : {}) };

@@ -124,7 +124,7 @@ function checkIsIn(workspace: Workspace, reference: string, { member = [], key =
 const movesIn =
   (how: 'add' | 'remove', { member = [], key = [], failOnNewAccess }: WhoOptions) =>
   (workspace: Workspace): object => {
-    if (member.length + key.length === 0) throw new UsageError('Say who: --member, --key.');
+    if (member.length + key.length === 0) throw new UsageError('Name a member or a key: --member, --key.');
     return {
       ...(member.length === 0 ? {} : { [`${how}Members`]: idsOf(member, (each) => memberId(workspace, each)) }),
       ...(key.length === 0 ? {} : { [`${how}Keys`]: idsOf(key, (each) => keyId(workspace, each)) }),

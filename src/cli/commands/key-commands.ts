@@ -62,7 +62,7 @@ function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
     projectId: projectId(workspace, project),
     createdBy: owner === undefined ? firstOwner(workspace) : memberId(workspace, owner),
   };
-  const expiresAt = ttl === undefined ? null : ttlEnd(now, ttl.value, ttl.unit);
+  const expiresAt = ttl === undefined ? null : ttlEnd(now, ttl.value, ttl.unit, '/expiresAt');
   return createKey(db, actor, body, { now, pepper: pepper(), expiresAt });
 }
 
@@ -164,7 +164,7 @@ function stateCommands(keys: Command, env: Environment): void {
     .action((key: string, options: CommonOptions & { readonly ttl: Duration<TtlUnit> }) => {
       const { value, unit } = options.ttl;
       return showing(key, options, ({ db, actor, now }, id) =>
-        reactivateKey(db, actor, id, ttlEnd(now, value, unit), now),
+        reactivateKey(db, actor, id, ttlEnd(now, value, unit, '/expiresAt'), now),
       );
     });
   rollCommand(

@@ -28,7 +28,7 @@ function masterKeyId(workspace: Workspace, reference: string): string {
   if (key === undefined) {
     throw new Error(`There is no master key with the id, masked token or description "${reference}".`);
   }
-  if (meant.length > 1) throw new Error(`"${reference}" means several: ${meant.map(({ id }) => id).join(', ')}.`);
+  if (meant.length > 1) throw new Error(`"${reference}" matches several: ${meant.map(({ id }) => id).join(', ')}.`);
   return key.id;
 }
 

@@ -143,7 +143,7 @@ export function ruleCommands(program: Command, env: Environment): void {
       'Add a rule to a key, a member, a group or the organization; it holds from the next call on. What the rules newly permit because of it is shown: an allow rule next to others of its type extends them.',
     )
     .argument('<ruleType>', RULE_TYPES.join(', '), parseRuleType)
-    .argument('[entries...]', 'models (also prefixes such as openai/*), providers or CIDR ranges')
+    .argument('[entries...]', 'models (also prefixes such as openai/*), providers, CIDR ranges or tags')
     .option(...FAIL)
     .addHelpText('after', EXAMPLES)
     .action(async (type: RuleType, entries: string[], options: AddOptions) => {
@@ -154,7 +154,7 @@ export function ruleCommands(program: Command, env: Environment): void {
       const ownerIn = (workspace: Workspace): RuleOwner => {
         const owner = ownerOf(workspace, options);
         if (owner !== undefined) return owner;
-        throw new UsageError('Say whose rule it is: --key, --member, --group or --organization.');
+        throw new UsageError('Name the owner of the rule: --key, --member, --group or --organization.');
       };
       showRule(await runRuleCreation(env, org, ownerIn, body), options);
     });

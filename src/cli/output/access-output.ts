@@ -7,6 +7,7 @@ import type {
   AccessReport,
   AccessRule,
 } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { printRuleTable } from './rule-table.ts';
@@ -95,19 +96,19 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   const callable = report.reached.filter(({ credential }) => credential);
   const models = new Set(callable.map(({ model }) => model)).size;
   print(
-    `${nameOf(report.holder)} reaches ${models} models by ${callable.length} mappings (policy ${report.policyRevision}).`,
+    `${nameOf(report.holder)} reaches ${counted(models, 'model')} through ${counted(callable.length, 'mapping')} (policy ${report.policyRevision}).`,
   );
   const { rules } = report;
   const marked = withoutCredential === true;
   showRest(report.withoutCredential, marked);
   print('');
   const addresses = report.addresses.map((row) => addressRow(rules, row));
-  printTable(['CALLS ARE', 'BY', 'FROM ADDRESS'], addresses, '');
+  printTable(['CALLS', 'RULES', 'FROM ADDRESS'], addresses, '');
   print('');
   printCells(report.reached, { model: 'MODEL', by: 'ALLOWED BY', empty: 'It reaches nothing.', rules, marked });
   if (denied) {
     print('');
-    printCells(report.denied, { model: 'DENIED MODEL', by: 'BY', empty: 'Nothing is denied.', rules, marked });
+    printCells(report.denied, { model: 'DENIED MODEL', by: 'DENIED BY', empty: 'Nothing is denied.', rules, marked });
   }
   if (rules.length === 0) return;
   print('');
@@ -118,7 +119,7 @@ function showRest(count: number, shown: boolean): void {
   if (count === 0) return;
   const what = count === 1 ? '1 more mapping is permitted' : `${count} more mappings are permitted`;
   print(
-    `${what}, but no credential is there to call ${count === 1 ? 'it' : 'them'}${shown ? '' : ': --without-credential lists them'}.`,
+    `${what}, but there is no credential to call ${count === 1 ? 'it' : 'them'}${shown ? '' : ': --without-credential lists them'}.`,
   );
 }
 

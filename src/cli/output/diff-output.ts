@@ -45,16 +45,21 @@ function reportLines({ gained, lost, withoutCredential }: AccessChanges, where: 
   const rest = opened + closed - gained - lost;
   const uncallable = rest === 0 ? '' : `, ${rest} of them without a credential to call them${where}`;
   return [
-    `If the rules in mode report were enforced, ${opened} would be newly permitted and ${closed} no longer permitted ${PAIRS}${uncallable}.`,
+    `If the rules in mode report were enforced, ${opened} would be newly permitted and ${closed} would no longer be permitted ${PAIRS}${uncallable}.`,
   ];
 }
+
+const VERBS = {
+  gained: { is: 'newly permitted', would: 'would be newly permitted' },
+  lost: { is: 'no longer permitted', would: 'would no longer be permitted' },
+};
 
 function showFlip(
   { change, holders, mappings, credential, addresses, reason, rules }: AccessFlip,
   ifEnforced: boolean,
 ) {
   const gained = change === 'gained';
-  const verb = `${ifEnforced ? 'would be ' : ''}${gained ? 'newly permitted' : 'no longer permitted'}`;
+  const verb = VERBS[change][ifEnforced ? 'would' : 'is'];
   const why = reason === 'rules' ? rules.map((rule) => ruleText(rule, ifEnforced)) : [reason];
   const end = ifEnforced ? ', if enforced' : '';
   const from = addressText(addresses);

@@ -90,7 +90,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     );
   } else {
     print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.`);
-    if (withoutCredential.length > 0) print(`No candidates for lack of a credential: ${withoutCredential.join(', ')}.`);
+    if (withoutCredential.length > 0) print(`Not callable for lack of a credential: ${withoutCredential.join(', ')}.`);
     print('');
   }
   violationTable(rules, violations);
@@ -109,7 +109,7 @@ const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: $
 function showFlips({ permitted, flips, rules }: Explanation): void {
   const other = permitted.length === 0 ? 'permitted' : 'denied';
   if (flips.sets.length === 0) {
-    print(flips.exhaustive ? `No rule can be removed so that it is ${other}.` : 'Too many rules to try them all.');
+    print(flips.exhaustive ? 'Removing rules would not change this.' : 'Too many rules to try them all.');
   }
   for (const set of flips.sets)
     print(`It would be ${other} without ${set.map((id) => ruleText(rules, id)).join(' and ')}.`);

@@ -48,7 +48,7 @@ export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, s
 }
 
 function showAccess({ access }: PolicyPlan, shown: ShownFormat): void {
-  if (access === null) print('What that newly permits could not be computed in time.');
+  if (access === null) print('New access could not be computed in time.');
   else showDiff(access, shown);
 }
 

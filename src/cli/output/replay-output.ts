@@ -23,10 +23,10 @@ const UNJUDGED: Readonly<Record<ReplayUnjudged['reason'], string>> = {
 };
 
 const RULES: Readonly<Record<ReplayReport['by'], string>> = {
-  recorded: 'the rules that each of them saw',
-  current: 'the rules of now',
-  draft: 'the rules of now with the draft',
-  folder: 'the rules once the folder is applied',
+  recorded: 'under the rules that each of them saw',
+  current: 'under the current rules',
+  draft: 'under the current rules with the draft',
+  folder: 'under the current rules with the folder applied',
 };
 
 /** What would change, and how much would not. */
@@ -37,7 +37,7 @@ export function showReplay(report: ReplayReport, { json }: { readonly json?: tru
   }
   showGroups(report);
   const { from, to, decisions, by, policyRevision } = report;
-  print(`${counted(decisions, 'decision')} from ${from} to ${to}, by ${RULES[by]} (policy ${policyRevision}):`);
+  print(`${counted(decisions, 'decision')} from ${from} to ${to}, ${RULES[by]} (policy ${policyRevision}):`);
   for (const line of sums(report)) print(line);
   showDifferences(report);
   for (const warning of report.warnings) warn(`warning: ${warning}`);
@@ -46,7 +46,7 @@ export function showReplay(report: ReplayReport, { json }: { readonly json?: tru
 function sums({ changed, unchanged, unjudged, otherPolicies, withoutFacts, recorded }: ReplayReport): string[] {
   const { denied, permitted, widened, narrowed } = changed;
   return [
-    `  ${denied} newly denied, ${permitted} newly permitted, ${widened} with more candidates, ${narrowed} with fewer, ${unchanged} as they were`,
+    `  ${denied} newly denied, ${permitted} newly permitted, ${widened} with more candidates, ${narrowed} with fewer, ${unchanged} unchanged`,
     ...(recorded === null
       ? []
       : [`  ${recorded.identical} byte for byte as recorded, ${recorded.different} different, by the same policy`]),

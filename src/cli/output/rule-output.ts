@@ -73,17 +73,17 @@ export function showEvidence(evidence: RuleEvidence, names: ReadonlyMap<string, 
   printTable(TITLES, [row(rule)], '');
   print('');
   if (!rule.reportOnly) {
-    print(`It does not report: it is ${rule.status === 'inactive' ? 'inactive' : 'enforced'}.`);
+    print(`Not reporting: the rule is ${rule.status === 'inactive' ? 'inactive' : 'enforced'}.`);
     return;
   }
   const { since, wouldDeny, wouldAllow, lastSeenAt } = rule.reportOnly;
-  const last = lastSeenAt === null ? '' : `; the last was made at ${lastSeenAt}`;
+  const last = lastSeenAt === null ? '' : `; most recently at ${lastSeenAt}`;
   print(
-    `It reports since ${since}. In ${counted(wouldDeny, 'decision')} it would have denied a candidate, in ${wouldAllow} permitted one${last}.`,
+    `Reporting since ${since}. It would have denied a candidate in ${counted(wouldDeny, 'decision')}, and permitted one in ${wouldAllow}${last}.`,
   );
   if (otherReportRules > 0 && rule.ruleType.startsWith('allow_')) {
     print(
-      `${counted(otherReportRules, 'other rule')} of the organization report as well, and are judged together with it: alone it may change more or fewer calls.`,
+      `${counted(otherReportRules, 'other rule')} in mode report ${otherReportRules === 1 ? 'is' : 'are'} judged together with this one; on its own it may change more or fewer calls.`,
     );
   }
   print('');
@@ -122,16 +122,16 @@ export function showRuleChange(change: RuleChangeAnswer, { json }: Format): void
 
 export function showWidening(widens: RuleWidening | null): void {
   if (widens === null) {
-    print('What it newly permits could not be computed in time.');
+    print('New access could not be computed in time.');
     return;
   }
   if (widens.count === 0) {
-    print('It permits nothing that was not permitted.');
+    print('No new access.');
     return;
   }
   const shown = widens.cells.slice(0, MOST_CELLS);
   const more = widens.count - shown.length;
-  print(`It newly permits ${widens.count} ${PAIRS}${more > 0 ? `, of which these are ${shown.length}` : ''}.`);
+  print(`Newly permitted: ${widens.count} ${PAIRS}${more > 0 ? `; first ${shown.length} shown` : ''}.`);
   const rows = shown.map(({ holder, mapping, credential, addresses, moreAddresses }): Cell[] => [
     { text: nameOf(holder) },
     { text: mapping },

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { type Config, readConfig } from '../../config/config.ts';
+import { ApiError } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { validateDraftRules } from '../../generated/validators.js';
 import type { PolicyBundle } from '../../policy/bundle.ts';
@@ -17,7 +18,9 @@ import { partsOf } from '../../workbench/world/candidates.ts';
 import { createJudges, type Judges, type OnProgress } from '../../workbench/world/judges.ts';
 import { readWorld, type World, worldOf } from '../../workbench/world/world.ts';
 import { readWorldDocument } from '../../workbench/world/world-document.ts';
+import { readJsonFile } from '../terminal/named-files.ts';
 import { progressBar } from '../terminal/progress.ts';
+import { UsageError } from '../terminal/usage-error.ts';
 import { BUSY_TIMEOUT_MS, checked, type Environment, installationOf } from './workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
@@ -61,10 +64,11 @@ export function worldSources(env: Environment, organizationId?: string): Sources
     },
     at(source) {
       const stats = statSync(source, { throwIfNoEntry: false });
-      if (stats === undefined) throw new Error(`There is no folder or file ${source}.`);
+      if (stats === undefined) throw new UsageError(`There is no folder or file ${source}.`);
       const document = stats.isDirectory() ? path.join(source, EXPORTED) : source;
       if (!existsSync(document)) {
-        if (hasDatabase(source)) inspectDatabase(databasePath(source), () => {});
+        if (!hasDatabase(source)) throw new UsageError(`${source} holds neither a database nor ${EXPORTED}.`);
+        inspectDatabase(databasePath(source), () => {});
         return known(ofDatabase(source));
       }
       const world = readExport(document, catalog);
@@ -75,9 +79,10 @@ export function worldSources(env: Environment, organizationId?: string): Sources
 
 function readExport(file: string, catalog: Catalog): World {
   try {
-    return readWorldDocument(JSON.parse(readFileSync(file, 'utf8')), catalog);
+    return readWorldDocument(readJsonFile(file), catalog);
   } catch (error) {
-    throw new Error(`${file}: ${error instanceof Error ? error.message : error}`, { cause: error });
+    if (!(error instanceof ApiError)) throw error;
+    throw new UsageError(`${file}: ${error.message}`);
   }
 }
 
@@ -87,18 +92,19 @@ export interface DraftedWorld {
   readonly warnings: readonly string[];
 }
 
-/** @param file YAML or JSON. @throws Error that names file, line and fault */
+/** @param file YAML or JSON. @throws UsageError that names file, line and fault */
 export function withDraftFile(world: World, file: string): DraftedWorld {
+  if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
   try {
     const [document, ...others] = new FixtureSources().read(path.resolve(file));
-    if (document === undefined || others.length > 0) throw new Error(`${file}: one document is expected.`);
+    if (document === undefined || others.length > 0) throw new UsageError(`${file} must hold one document.`);
     const { rules } = checkedShape(validateDraftRules, document);
     const drafted = locating(document, [], () => applyDrafts(world, rules));
     return { world: drafted, warnings: draftWarnings(drafted, rules) };
   } catch (error) {
     if (!(error instanceof FixtureFault)) throw error;
     const { line, column } = error.place;
-    throw new Error(`${file}:${line}:${column}: ${error.message}`, { cause: error });
+    throw new UsageError(`${file}:${line}:${column}: ${error.message}`);
   }
 }
 

@@ -36,7 +36,7 @@ function meant<T extends { readonly id: string }>(
   const found = items.filter((item) => item.id === reference || nameOf(item) === reference);
   const [item] = found;
   if (item === undefined) throw new Error(`There is no ${what} "${reference}".`);
-  if (found.length > 1) throw new Error(`"${reference}" means several: ${found.map(({ id }) => id).join(', ')}.`);
+  if (found.length > 1) throw new Error(`"${reference}" matches several: ${found.map(({ id }) => id).join(', ')}.`);
   return item.id;
 }
 

@@ -1,8 +1,10 @@
 import { type ListedKind, listKeys } from '../../admin/keys/keys.ts';
 import { listGroups } from '../../admin/rules/groups.ts';
+import { getRuleOwner, type RuleOwner } from '../../admin/rules/rule-owner.ts';
 import { listInvitations } from '../../admin/tenants/invitations.ts';
 import { listMembers } from '../../admin/tenants/members.ts';
 import { listProjects } from '../../admin/tenants/projects.ts';
+import { ApiError } from '../../domain/errors.ts';
 import { withName } from '../../domain/id.ts';
 import type { GroupSummary, InvitationRecord, KeyRecord, MemberRecord, ProjectRecord } from '../../generated/types.ts';
 import type { PageRequest } from '../../store/db/page.ts';
@@ -39,7 +41,7 @@ export function keyId(workspace: Workspace, reference: string): string {
     const several = meant.map(({ id, maskedToken, createdByEmail }) =>
       withName(id, [maskedToken ?? [], createdByEmail ?? []].flat().join(', ')),
     );
-    throw new Error(`"${reference}" means several keys: ${several.join(', ')}.`);
+    throw new Error(`"${reference}" matches several keys: ${several.join(', ')}.`);
   }
   return key.id;
 }
@@ -68,6 +70,16 @@ export function memberId(workspace: Workspace, reference: string): string {
   const member = everyMember(workspace).find(({ id, email }) => id === wanted || email === wanted);
   if (member === undefined) throw new Error(`There is no member with the id or e-mail "${reference}".`);
   return member.id;
+}
+
+/** Whose the rule of an id is. @throws Error where there is none */
+export function ruleOwner({ db, actor }: Workspace, id: string): RuleOwner {
+  try {
+    return getRuleOwner(db, actor, id);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    throw new Error(`There is no rule "${id}".`, { cause: error });
+  }
 }
 
 /** All groups, newest first. */
@@ -113,7 +125,7 @@ export function projectId(workspace: Workspace, reference: string | undefined): 
   const [project] = meant;
   if (project !== undefined && meant.length === 1) return project.id;
   if (reference !== undefined && meant.length > 1) {
-    throw new Error(`"${reference}" means several projects: ${meant.map(({ id }) => id).join(', ')}.`);
+    throw new Error(`"${reference}" matches several projects: ${meant.map(({ id }) => id).join(', ')}.`);
   }
   const known = projects.map(({ id, name }) => `${id} (${name})`).join(', ');
   throw new Error(

@@ -44,7 +44,7 @@ export async function runAccess(
   options: AccessOptions,
 ): Promise<void> {
   if ((reference === undefined) !== (options.all === true)) {
-    throw new UsageError('Name a key or a member, or say --all or --model.');
+    throw new UsageError('Name a key or a member, or pass --all or --model.');
   }
   if (reference === undefined) {
     const world = worldSources(env, options.org).current();
@@ -91,7 +91,7 @@ export async function runDiff(
 }
 
 const NO_CREDENTIALS =
-  'note: this environment holds no credential of a provider, so --fail-on counts all that the rules permit, whether it can be called or not.';
+  'note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.';
 
 /** Of several parts of the organizations. */
 function allOf(diffs: readonly AccessDiff[]): AccessDiff {

@@ -2,12 +2,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { counted } from '../../lib/counted.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { hasDatabase } from '../../store/db/data-dir.ts';
 import { MAX_BYTES } from '../../workbench/fixtures/fixture-source.ts';
 import { type GeneratedFixture, generateFixtures } from '../../workbench/generate/generate-fixtures.ts';
 import { holderId, type RuleHolder, ruleHolders } from '../../workbench/generate/generate-given.ts';
 import { fixtureText } from '../../workbench/generate/generate-text.ts';
 import { listOf } from '../../workbench/world/lists.ts';
 import { readWorld, type World, type WorldKey } from '../../workbench/world/world.ts';
+import { checkWritable } from '../terminal/named-files.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -37,7 +39,9 @@ export async function runGenerate(
   bar = progressBar('Generating fixtures'),
 ): Promise<void> {
   const { key, database, rules, output, json } = options;
-  if ((key ?? database ?? rules) === undefined) throw new UsageError('Say whose rules: --key, --database or --rules.');
+  if ((key ?? database ?? rules) === undefined)
+    throw new UsageError('Choose whose rules: --key, --database or --rules.');
+  if (FILE.test(output)) checkWritable(output);
   const { world, only } = await worldOf(env, options);
   const holders = ruleHolders(world, only);
   if (holders.length === 0) throw new Error('There are no active rules to generate fixtures from.');
@@ -136,6 +140,9 @@ read it before you rely on it. Each rule stands alone first; where several meet 
 async function worldOf(env: Environment, options: GenerateOptions): Promise<{ world: World; only?: WorldKey }> {
   const { key, database, rules, org } = options;
   if (rules !== undefined) return { world: worldSources(env, org).at(rules) };
+  if (typeof database === 'string' && !hasDatabase(path.resolve(database))) {
+    throw new UsageError(`There is no database in ${database}.`);
+  }
   const there = typeof database === 'string' ? { ...env, DATA_DIR: path.resolve(database) } : env;
   return inWorkspace(there, 'read', org, (workspace) => {
     const world = readWorld(workspace.db, workspace.installation(), workspace.actor.organizationId);

@@ -72,6 +72,6 @@ function show(model: string, holders: readonly AccessOverviewHolder[], withoutCr
   if (holders.length === 0) return;
   const keys = holders.filter(({ scope }) => scope === 'key').length;
   const members = holders.length - keys;
-  const who = [counted(keys, 'key'), `${counted(members, 'member')} (by a key without rules)`];
+  const who = [counted(keys, 'key'), `${counted(members, 'member')} (with a key without rules)`];
   print(`\n${who.join(' and ')} reach ${model}.`);
 }

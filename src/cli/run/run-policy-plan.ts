@@ -1,5 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { appliedView, applyFolder, newlyPermitted, planView } from '../../admin/folder/apply-folder.ts';
 import { FolderFaults, type FolderPlan, type PlanOptions, readFolderPlan } from '../../admin/folder/plan-folder.ts';
 import { writeJudged } from '../../admin/rules/judged-change.ts';
@@ -12,7 +11,9 @@ import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
 import { partsOf } from '../../workbench/world/candidates.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { showApplied, showPlan } from '../output/plan-output.ts';
+import { checkWritable, readJsonFile } from '../terminal/named-files.ts';
 import { warn } from '../terminal/output.ts';
+import { UsageError } from '../terminal/usage-error.ts';
 import { folderAt, refusedFolder } from './policy-folder-files.ts';
 import { type DraftedWorld, withJudges } from './policy-world.ts';
 import { ruleWriteOf } from './rule-write.ts';
@@ -39,6 +40,7 @@ interface PlannedWorld {
 /** `portcullis policy plan`. */
 export async function runPolicyPlan(env: Environment, place: string, options: PolicyPlanOptions): Promise<void> {
   const folder = folderAt(place);
+  if (options.out !== undefined) checkWritable(options.out);
   const planned = await plan(env, folder, options, { prune: options.prune === true });
   const access = await judge(env, planned, options);
   const shown = planView(planned.plan, access);
@@ -139,7 +141,7 @@ function refuseNewAccess(access: AccessDiff | null, { failOn }: CommonOptions): 
 
 /** What `policy plan --out` wrote. */
 function readPlan(file: string): PolicyPlan {
-  const content: unknown = JSON.parse(readFileSync(file, 'utf8'));
+  const content = readJsonFile(file);
   if (validatePolicyPlan(content)) return content;
-  throw new Error(`${path.basename(file)} is not what \`portcullis policy plan --out\` writes.`);
+  throw new UsageError(`${file} is not what \`portcullis policy plan --out\` writes.`);
 }

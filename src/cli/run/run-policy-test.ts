@@ -66,6 +66,7 @@ export async function runPolicyTest(
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
   }
+  if (given.length === 0 && !options.json && !options.junit) print(`Testing ${paths.join(' and ')}.`);
   const task = { env, paths, cwd, options, pdp: createPdp(testedBundle(env, options)) };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
@@ -81,7 +82,7 @@ function runOnce(task: Task, sources: FixtureSources): Report {
   try {
     const result = run(task, sources);
     if ('faults' in result) throw refusal(result.faults, task);
-    if (result.report.results.length === 0) throw new UsageError('There are no such fixtures.');
+    if (result.report.results.length === 0) throw new UsageError('No fixture was found.');
     show(result.report, cwd, options);
     for (const line of warningLines(result.report, cwd)) process.stderr.write(`${line}\n`);
     return result.report;
@@ -142,7 +143,10 @@ function rulesOf(
 
 function worldOf(task: Task, sources: FixtureSources): World | undefined {
   const { env, cwd, options } = task;
-  if (options.rules !== undefined) return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
+  if (options.rules !== undefined) {
+    if (!isThere(options.rules, cwd)) throw new UsageError(`There is no file ${options.rules}.`);
+    return readExportedWorld(sources, path.resolve(cwd, options.rules), catalogOf(task));
+  }
   return options.database === undefined
     ? undefined
     : worldSources(env, options.org).at(path.resolve(cwd, options.database));
@@ -162,7 +166,7 @@ const thresholdsOf = ({ threshold = 100, kindsThreshold = threshold }: PolicyTes
 
 function requireSuccess(report: Report, options: PolicyTestOptions): void {
   const failed = report.results.filter(({ status }) => status === 'failed').length;
-  if (failed > 0) throw new Error(`${failed} of ${report.results.length} fixtures failed.`);
+  if (failed > 0) throw new Error(`${counted(failed, 'fixture')} failed.`);
   const { coverage } = report;
   if (coverage === undefined) return;
   const fault = checkCoverage(coverage, thresholdsOf(options)).find((each) => each.fault !== null)?.fault;

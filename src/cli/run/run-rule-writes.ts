@@ -7,8 +7,9 @@ import {
   readRuleDeletion,
   readRulePlan,
 } from '../../admin/rules/iam-rules.ts';
-import { getRuleOwner, type RuleOwner } from '../../admin/rules/rule-owner.ts';
+import type { RuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { IamRule, RuleChangeAnswer, RuleCreateAnswer, RuleDeletion } from '../../generated/types.ts';
+import { ruleOwner } from './references.ts';
 import { ruleWriteOf } from './rule-write.ts';
 import { runJudged } from './run-judged.ts';
 import type { Environment, Workspace } from './workspace.ts';
@@ -37,7 +38,7 @@ export function runRuleUpdate(
 ): Promise<RuleChangeAnswer> {
   const steps = (workspace: Workspace) => {
     const { db, actor } = workspace;
-    const owner = getRuleOwner(db, actor, id);
+    const owner = ruleOwner(workspace, id);
     const write = ruleWriteOf(workspace);
     return { db, actor, owner, write, body: bodyFor(getRule(db, actor, owner, id, write).rule) };
   };
@@ -61,7 +62,12 @@ export const runRuleDeletion = (
   failOnNewAccess: boolean,
 ): Promise<RuleDeletion> =>
   runJudged(env, org, {
-    plan: ({ db, actor }) => readRuleDeletion(db, actor, getRuleOwner(db, actor, id), id, failOnNewAccess),
-    write: ({ db, actor, now }, judged) =>
-      deleteRule(db, actor, getRuleOwner(db, actor, id), id, failOnNewAccess, now, judged),
+    plan: (workspace) => {
+      const { db, actor } = workspace;
+      return readRuleDeletion(db, actor, ruleOwner(workspace, id), id, failOnNewAccess);
+    },
+    write: (workspace, judged) => {
+      const { db, actor, now } = workspace;
+      return deleteRule(db, actor, ruleOwner(workspace, id), id, failOnNewAccess, now, judged);
+    },
   });

@@ -1,6 +1,7 @@
 import { ApiError } from '../../domain/errors.ts';
 import { factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { conditionOptions } from './rule-options.ts';
+import { UsageError } from './usage-error.ts';
 
 /** By which option the command line takes a field of a request, or what it calls an argument. */
 const OPTIONS: Readonly<Record<string, string>> = {
@@ -30,7 +31,19 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupBy: '--group-by',
   from: '--from',
   to: '--to',
-  tags: '--tags',
+  limit: '--limit',
+  cursor: '--cursor',
+  keyId: '--key',
+  memberId: '--member',
+  groupId: '--group',
+  ruleId: '--rule',
+  reason: '--reason',
+  requestId: '--request',
+  clientRequestId: '--request',
+  targetId: '--target',
+  model: 'The model',
+  provider: 'The provider',
+  target: 'The target',
   ...Object.fromEntries(RULE_TYPES.flatMap((type) => factsOf(type).list ?? []).map((list) => [list, 'The entry'])),
   ...Object.fromEntries(
     Object.values(conditionOptions()).flatMap(({ fields }) =>
@@ -39,27 +52,40 @@ const OPTIONS: Readonly<Record<string, string>> = {
   ),
 };
 
+const NOTHING = 'Say what to change: --help lists the options.';
+
 /** Faults of what was named as a whole. */
 const SENTENCES: Readonly<Record<string, string>> = {
-  'The request body must hold at least one field.': 'Say what to change: --help lists the options.',
-  '/ruleValue must hold at least one field.': 'The rule would have no condition left: rules remove takes it away.',
+  'The request body must hold at least one field.': NOTHING,
+  'The request body must hold at least one field of the rule.': NOTHING,
+  'The request body must hold at least one field of the group.': NOTHING,
+  '/ruleValue must hold at least one field.': 'The rule would have no condition left: use rules remove instead.',
 };
 
+/** Of a field of a request, or a part of one. */
+const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
+
 /**
- * What a refused request says, in the words of the command line: with the option in the place of the field that it filled.
- * Undefined: the fault lies in no option.
+ * A refused request in the words of the command line: with the option in the place of the field that it filled. What an option
+ * holds is wrong usage; what an argument names may also be refused for what is there already.
  */
-export function optionFault(error: unknown): string | undefined {
-  if (!(error instanceof ApiError) || error.status !== 400 || error.param === null) return undefined;
+export function inOptions(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.status !== 400) return error;
   const sentence = SENTENCES[error.message];
-  if (sentence !== undefined) return sentence;
-  const [, field = '', rest = ''] = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/.exec(error.param) ?? [];
+  if (sentence !== undefined) return new UsageError(sentence);
+  if (error.param === null) return error;
+  const [, field = '', rest = ''] = POINTER.exec(error.param) ?? [];
   const option = OPTIONS[field];
-  if (option === undefined) return undefined;
+  if (option === undefined) return error;
   const isOption = option.startsWith('--');
-  if (!error.message.startsWith(error.param)) return isOption ? `${option}: ${error.message}` : error.message;
+  if (!error.message.startsWith(error.param)) {
+    return isOption ? new UsageError(`${option}: ${error.message}`) : new Error(error.message);
+  }
   // An entry is recognized by its text, which the message quotes.
   const place = isOption && rest !== '' ? `${option} ${rest.slice(1)}` : option;
   // Null is written "none" on the command line.
-  return `${place}${error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ')}`;
+  const said = error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ');
+  return new UsageError(
+    `${place}${said.replace(/ \/([A-Za-z]+)/g, (text, other) => ` ${OPTIONS[other] ?? text.slice(1)}`)}`,
+  );
 }

@@ -113,7 +113,7 @@ class PrefixedNames {
 const isCut = (prefix: string): boolean => prefix.slice(-1).search(CUTS) === 0;
 
 /** The fewest edits away, in whatever case; of several the longest, since a longer prefix means less. */
-function nearest(written: string, names: Iterable<string>): string | undefined {
+export function nearest(written: string, names: Iterable<string>): string | undefined {
   const wanted = written.toLowerCase();
   let edits = Math.min(MAX_EDITS, Math.max(1, Math.floor(wanted.length / 4)));
   let found: string | undefined;

@@ -470,7 +470,7 @@ const singles = [
     tag: 'Policy',
     summary: 'How a request is decided, and why',
     description:
-      'By the rules of a stored `key`, or by draft `rules`. The outcome is `not_found` where no provider has a credential.',
+      'Under the rules of a stored `key`, or draft `rules`. The outcome is `not_found` where no provider has a credential.',
     key: 'master',
     request: 'EvaluateRequest',
     answer: json('Explanation', 'The decision with all that led to it.'),

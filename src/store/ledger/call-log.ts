@@ -270,7 +270,7 @@ export function getLoggedCall(db: Database, organizationId: string, id: string):
   const number = findNumber(db, organizationId, id);
   const [row] =
     number === undefined ? [] : db.all(logged(ofOrganization(organizationId).where('ledger.number', '=', number)));
-  if (row === undefined) throw notFound('There is no such call.');
+  if (row === undefined) throw notFound('There is no such call or decision.');
   return toLogged(row);
 }
 

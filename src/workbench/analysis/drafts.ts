@@ -106,25 +106,27 @@ function readDraft(fields: Omit<DraftRule, 'id'>, id: string, place: string): Wo
 function newOwner(world: World, { key, member, group }: DraftRule, place: string): Owner {
   if (key !== undefined) {
     const meant = [...world.keys.values()].filter(({ id, description }) => id === key || description === key);
-    return only(meant, 'keys', `${place}/key`, key);
+    return only(meant, 'keys', `${place}/key`, `key is called "${key}"`);
   }
   if (member !== undefined) {
     const meant = [...world.members.values()].filter(
       ({ id, email }) => id === member || email === member.toLowerCase(),
     );
-    return only(meant, 'members', `${place}/member`, member);
+    return only(meant, 'members', `${place}/member`, `member has the id or e-mail "${member}"`);
   }
   if (group !== undefined) {
     const meant = [...world.groups.values()].filter(({ id, name }) => id === group || name === group);
-    return only(meant, 'groups', `${place}/group`, group);
+    return only(meant, 'groups', `${place}/group`, `group is called "${group}"`);
   }
-  return only([...world.organizations.values()], 'organizations', `${place}/organization`, 'true');
+  return only([...world.organizations.values()], 'organizations', `${place}/organization`, 'organization is there');
 }
 
-function only(meant: readonly { readonly id: string }[], owners: Owners, place: string, reference: string): Owner {
+/** @param what goes on from `no` and `more than one` */
+function only(meant: readonly { readonly id: string }[], owners: Owners, place: string, what: string): Owner {
   const [first] = meant;
   if (first !== undefined && meant.length === 1) return { owners, id: first.id };
-  throw invalidRequest(`${place} ("${reference}") means ${meant.length === 0 ? 'nobody' : 'several'}.`, place);
+  const ids = meant.length === 0 ? '' : `: ${meant.map(({ id }) => id).join(', ')}`;
+  throw invalidRequest(`${place}: ${meant.length === 0 ? 'no' : 'more than one'} ${what}${ids}.`, place);
 }
 
 function findRule(world: World, id: string): { owner: Owner; rule: WorldRule } | undefined {

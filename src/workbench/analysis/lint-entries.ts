@@ -46,20 +46,20 @@ export function entryFindings({ catalog, custom, known }: LintedNames, subject: 
 }
 
 function unknownProvider(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
-  const message = `"${entry}" is not a provider that serves a model${didYouMean(known.nearestProvider(entry))}`;
+  const message = `: "${entry}" is not a provider that serves a model${didYouMean(known.nearestProvider(entry))}`;
   return finding('unknown-provider', subject, [rule], message);
 }
 
 function unknownTag(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
   const message = entry.endsWith('*') ? 'begins no tag' : 'is not a tag';
   const end = didYouMean(known.nearestTag(entry));
-  return finding('unknown-tag', subject, [rule], `"${entry}" ${message} that a model has${end}`);
+  return finding('unknown-tag', subject, [rule], `: "${entry}" ${message} that a model has${end}`);
 }
 
 function unknownModel(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
   const message = entry.endsWith('*') ? 'begins no name of a model' : 'is not the name of a model';
   const end = didYouMean(known.nearestModel(entry));
-  return finding('unknown-model', subject, [rule], `"${entry}" ${message} in the catalogue${end}`);
+  return finding('unknown-model', subject, [rule], `: "${entry}" ${message} in the catalogue${end}`);
 }
 
 function deactivatedFinding(
@@ -72,7 +72,7 @@ function deactivatedFinding(
   const prefix = entry.endsWith('*') ? entry.slice(0, -1) : undefined;
   const isMeant = (name: string): boolean => (prefix === undefined ? name === entry : name.startsWith(prefix));
   if (mappings.some((mapping) => mapping.names.some(isMeant) && isServed(mapping))) return [];
-  return [finding('deactivated-model', subject, [rule], `"${entry}" means models that are deactivated.`)];
+  return [finding('deactivated-model', subject, [rule], `: "${entry}" means models that are deactivated.`)];
 }
 
 interface Listed {
@@ -91,7 +91,7 @@ export function rangeFindings(subject: WorldSubject): LintFinding[] {
       if (outer === undefined) return [];
       const rules = inner.rule.id === outer.rule.id ? [inner.rule] : [inner.rule, outer.rule];
       const message =
-        inner.range === outer.range ? `both list ${inner.range}.` : `${inner.range} lies in ${outer.range}.`;
+        inner.range === outer.range ? ` both list ${inner.range}.` : `: ${inner.range} lies in ${outer.range}.`;
       return [finding('overlapping-ranges', subject, rules, message)];
     });
   });

@@ -91,7 +91,7 @@ function emptyKinds(subject: WorldSubject, judges: Judges, tasks: SubjectTasks):
     const rules = ofType(enforced, type);
     const isEmptyKind = rules.length > 0 && rules.every((rule) => isIdle(matchesOf(rule, judges, tasks)));
     if (!isEmptyKind) return [];
-    const message = `${type} matches nothing that there is, so that nothing can be called.`;
+    const message = `: ${type} matches nothing that exists, so nothing can be called.`;
     return [finding('allow-matches-nothing', subject, rules, message)];
   });
 }
@@ -113,10 +113,10 @@ function idleRules({ subject, outer }: Linted, judges: Judges, tasks: SubjectTas
   return enforced.flatMap((rule): LintFinding[] => {
     if (!isSame(whole, reach(without(subject.rules, rule)))) return [];
     const matched = matchesOf(rule, judges, tasks);
-    if (isIdle(matched)) return [finding('dead-rule', subject, [rule], 'matches nothing that there is.')];
+    if (isIdle(matched)) return [finding('dead-rule', subject, [rule], ' matches nothing that exists.')];
     const peers = without(ofType(enforced, rule.ruleType), rule);
     const like = peers.filter((peer) => overlap(matched, matchesOf(peer, judges, tasks)));
-    return [finding('shadowed-rule', subject, [rule], `decides nothing, ${shadow(rule, like)}.`)];
+    return [finding('shadowed-rule', subject, [rule], ` decides nothing, ${shadow(rule, like)}.`)];
   });
 }
 
@@ -148,7 +148,7 @@ function closedKeys(world: World, { mappings }: Judges, tasks: SubjectTasks): Li
     const alone = subjects.filter(({ rules }) => isClosed(tasks.of(rules).before));
     const blamed = alone.length > 0 ? alone : subjects.filter(({ rules }) => enforcedOf(rules).length > 0);
     const whose = blamed.map((subject) => WHOSE[subject.scope](subject.name)).join(' and ');
-    const why = `reaches nothing: ${whose} let nothing pass${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
+    const why = ` reaches nothing: ${whose} let nothing through${blamed.length > 1 && alone.length === 0 ? ' together' : ''}.`;
     const ruleIds = blamed.flatMap(({ rules }) => enforcedOf(rules).map((rule) => rule.id));
     return [{ ...finding('reaches-nothing', { scope, id, name }, [], why), ruleIds }];
   });
@@ -175,7 +175,7 @@ function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {
         'open-to-future-models',
         { scope: 'key', id, name },
         [],
-        'is open to every model that the catalogue will have.',
+        ' is open to every model that the catalogue gains.',
       ),
     );
 }

@@ -26,7 +26,7 @@ export function findTightenSubject(world: World, reference: string): TightenSubj
   const meant = [...keysMeant(world, reference), ...membersMeant(world, reference), ...groupsMeant(world, reference)];
   const [subject] = meant;
   if (subject === undefined) throw new Error(`There is no key, member or group "${reference}".`);
-  if (meant.length > 1) throw new Error(`"${reference}" means several: ${meant.map(({ id }) => id).join(', ')}.`);
+  if (meant.length > 1) throw new Error(`"${reference}" matches several: ${meant.map(({ id }) => id).join(', ')}.`);
   return subject;
 }
 

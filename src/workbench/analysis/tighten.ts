@@ -3,6 +3,7 @@ import { canonicalRule } from '../../domain/rule-content.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { DraftRule, RuleCreate } from '../../generated/types.ts';
 import { validateRuleCreate } from '../../generated/validators.js';
+import { counted } from '../../lib/counted.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import { timeOfNumber } from '../../store/ledger/call-number.ts';
@@ -44,11 +45,11 @@ export interface Tightened {
   readonly calls: number;
   /** When the first of them was made, RFC 3339; null: there are none. */
   readonly since: string | null;
-  /** Calls that the rules of now do not permit any more: they are no use. */
+  /** Calls that the current rules do not permit any more: they are no use. */
   readonly denied: Calls;
   readonly models: Share;
   readonly providers: Share;
-  /** Empty where the rules of now are as tight. */
+  /** Empty where the current rules are as tight. */
   readonly draft: readonly DraftRule[];
   /** Why something is not proposed. */
   readonly notes: readonly string[];
@@ -173,7 +174,7 @@ function modelName({ id, names }: Named): string {
 /** `custom:<name>` for a custom provider: the last of the names means it alone. */
 const providerName = ({ provider_names: names }: PermittedUse['candidates'][number]): string => names.at(-1) ?? '';
 
-/** @param isWider whether a name of a model, at these providers, would permit what the subject's rules of now do not */
+/** @param isWider whether a name of a model, at these providers, would permit what the subject's current rules do not */
 function proposal(
   uses: readonly PermittedUse[],
   isWider: (name: string, providers: ReadonlySet<string>) => boolean,
@@ -204,7 +205,7 @@ function pricingRules({ rules }: TightenSubject, uses: readonly PermittedUse[]):
 function addressRules(uses: readonly PermittedUse[]): [rules: RuleCreate[], notes: string[]] {
   const unknown = uses.filter(({ client_ip: address }) => address === null).map(({ use }) => use);
   if (unknown.length > 0) {
-    return [[], [`allow_ip_cidrs is left out: of ${sumOf(unknown)} of the calls the client address is unknown.`]];
+    return [[], [`allow_ip_cidrs is left out: the client address of ${counted(sumOf(unknown), 'call')} is unknown.`]];
   }
   const ipCidrs = formatRanges(addressesOf(uses.flatMap(({ client_ip: address }) => address ?? [])));
   return [ipCidrs.length === 0 ? [] : [{ ruleType: 'allow_ip_cidrs', ruleValue: { ipCidrs } }], []];

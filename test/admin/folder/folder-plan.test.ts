@@ -271,7 +271,7 @@ describe('a plan', () => {
       '/members/owner@example.com/rules/a/ruleValue is missing.',
       '/members/owner@example.com/rules/b/ruleValue/models/0 ("x y") must be a model id (letters, digits and . _ : @ / -, at most 512 of them) or a prefix of one that ends in its only *.',
       `/members/${ID.owner} means the same as /members/owner@example.com.`,
-      '/keys/a~1b is the description of no key.',
+      '/keys/a~1b: no key has this description.',
       `/keys/${ID.playgroundKey}: A playground key cannot be given rules.`,
       `/keys/${ID.foreignKey}: There is no such key.`,
       '/keys/The owner\'s/rules/a/ruleValue/ipCidrs/0 is not a CIDR range: "10.0.0.0/33" must end in a prefix length from 0 to 32.',
@@ -312,14 +312,14 @@ describe('a plan', () => {
     expect(changes({ groups: { contractors: { rules: {} } } })).toEqual(['remove group a']);
     expect(faultsOf({ groups: { contractors: { rules }, [id]: { rules }, others: { rules } } })).toEqual([
       `/groups/${id} means the same as /groups/contractors.`,
-      '/groups/others is the name of no group.',
+      '/groups/others: no group has this name.',
     ]);
   });
 
   it('finds a key by the description that it alone has', () => {
     db.run(build.updateTable('keys').set({ description: "The owner's" }).where('id', '=', ID.developerKey));
     expect(faultsOf({ keys: { "The owner's": { rules: {} } } })).toEqual([
-      `/keys/The owner's is the description of several keys: name it by its id, one of ${ID.ownerKey}, ${ID.developerKey}.`,
+      `/keys/The owner's: several keys have this description; use an id instead: ${ID.ownerKey}, ${ID.developerKey}.`,
     ]);
   });
 });

@@ -99,7 +99,7 @@ describe('each kind of rule', () => {
     expect([answer.status, answer.json]).toEqual([
       403,
       denied(
-        `Access denied: pricing constraint exceeded: input price 1 USD per million tokens, output price 4 USD per million tokens, pricing type paid are not within rule ${id}.`,
+        `Access denied: pricing constraint exceeded: input price 1 USD per million tokens, output price 4 USD per million tokens and pricing type paid are not allowed by rule ${id}.`,
       ),
     ]);
   });

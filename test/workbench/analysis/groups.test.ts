@@ -123,7 +123,7 @@ describe('a difference', () => {
     ]);
     const draft = { ruleType: 'deny_providers' as const, ruleValue: { providers: ['azure'] } };
     expect(() => applyDrafts(world, [{ ...draft, group: 'nobodys' }])).toThrow(
-      '/rules/0/group ("nobodys") means nobody.',
+      '/rules/0/group: no group is called "nobodys".',
     );
     expect(() => applyDrafts(world, [{ ...draft, group: 'team', key: 'key_1' }])).toThrow('must name one of');
   });
@@ -145,7 +145,7 @@ it('are blamed by name where a key reaches nothing, and their idle rules are fou
   expect(findings.map(({ code, scope, message }) => [code, scope, message])).toContainEqual([
     'reaches-nothing',
     'key',
-    'The key key_1 (one): reaches nothing: the rules of the group team let nothing pass.',
+    'The key one (key_1) reaches nothing: the rules of the group team let nothing through.',
   ]);
   expect(findings).toContainEqual(
     expect.objectContaining({ code: 'shadowed-rule', scope: 'group', subjectName: 'team', ruleIds: ['idle'] }),

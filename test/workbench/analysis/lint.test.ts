@@ -44,12 +44,7 @@ it('names rules by their descriptions (issue 12, 14)', async () => {
 
 it('finds keys that are open to every future model, whatever is denied by name', async () => {
   expect(await findings({ key: [rule('r1', 'deny_models', { models: ['gpt-5'] })] })).toEqual([
-    [
-      'open-to-future-models',
-      'key',
-      'key_1',
-      'The key key_1 (one): is open to every model that the catalogue will have.',
-    ],
+    ['open-to-future-models', 'key', 'key_1', 'The key one (key_1) is open to every model that the catalogue gains.'],
   ]);
 });
 
@@ -91,9 +86,9 @@ it('finds dead rules, and entries that the catalogue does not know', async () =>
       'The rule r4: "regoin:eu" is not a tag that a model has; did you mean `region:eu`?',
     ],
     ['unknown-tag', 'key', 'key_1', 'r4', 'The rule r4: "shape:*" begins no tag that a model has.'],
-    ['dead-rule', 'key', 'key_1', 'r1', 'The rule r1: matches nothing that there is.'],
-    ['dead-rule', 'key', 'key_1', 'r3', 'The rule r3: matches nothing that there is.'],
-    ['dead-rule', 'key', 'key_1', 'r4', 'The rule r4: matches nothing that there is.'],
+    ['dead-rule', 'key', 'key_1', 'r1', 'The rule r1 matches nothing that exists.'],
+    ['dead-rule', 'key', 'key_1', 'r3', 'The rule r3 matches nothing that exists.'],
+    ['dead-rule', 'key', 'key_1', 'r4', 'The rule r4 matches nothing that exists.'],
   ]);
 });
 
@@ -109,13 +104,13 @@ it('finds rules that others of the scope, or outside it, leave nothing to decide
       ],
     }),
   ).toEqual([
-    ['shadowed-rule', 'key', 'key_1', 'r2', 'The rule r2: decides nothing, because of r3.'],
+    ['shadowed-rule', 'key', 'key_1', 'r2', 'The rule r2 decides nothing, because of r3.'],
     [
       'shadowed-rule',
       'key',
       'key_1',
       'r4',
-      'The rule r4: decides nothing, because other rules already deny what it could.',
+      'The rule r4 decides nothing, because other rules already deny what it could.',
     ],
   ]);
 });
@@ -124,25 +119,25 @@ it('says first of all that a key reaches nothing, and whose rules those are', as
   const nothing = rule('r1', 'deny_models', { models: ['*'] });
   const first = async (rules: SmallRules) => (await findings(rules))[0];
   const head = ['reaches-nothing', 'key', 'key_1'];
-  const of = (whose: string) => `The key key_1 (one): reaches nothing: ${whose}.`;
+  const of = (whose: string) => `The key one (key_1) reaches nothing: ${whose}.`;
   expect(await first({ key: [rule('r0', 'deny_models', { models: ['gpt-9'] }), nothing] })).toEqual([
     ...head,
-    ...['r0', 'r1', of('its own rules let nothing pass')],
+    ...['r0', 'r1', of('its own rules let nothing through')],
   ]);
   expect(
     await first({ organization: [nothing], key: [rule('r2', 'deny_models', { models: ['x', 'gpt-5'] })] }),
-  ).toEqual([...head, ...['r1', of('the rules of the organization let nothing pass')]]);
+  ).toEqual([...head, ...['r1', of('the rules of the organization let nothing through')]]);
   expect(
     await first({
       member: [rule('r1', 'allow_models', { models: ['gpt-5'] })],
       key: [rule('r2', 'allow_models', { models: ['opus'] })],
     }),
-  ).toEqual([...head, 'r1', 'r2', of('the rules of its owner and its own rules let nothing pass together')]);
+  ).toEqual([...head, 'r1', 'r2', of('the rules of its owner and its own rules let nothing through together')]);
   const addresses = [
     rule('r1', 'allow_ip_cidrs', { ipCidrs: ['10.0.0.0/8'] }),
     rule('r2', 'deny_ip_cidrs', { ipCidrs: ['10.0.0.0/8'] }),
   ];
-  expect(await first({ key: addresses })).toEqual([...head, 'r1', 'r2', of('its own rules let nothing pass')]);
+  expect(await first({ key: addresses })).toEqual([...head, 'r1', 'r2', of('its own rules let nothing through')]);
 });
 
 it('finds allow kinds that match nothing', async () => {
@@ -152,7 +147,7 @@ it('finds allow kinds that match nothing', async () => {
       'key',
       'key_1',
       'r1',
-      'The key key_1 (one): reaches nothing: the rules of its owner let nothing pass.',
+      'The key one (key_1) reaches nothing: the rules of its owner let nothing through.',
     ],
     [
       'unknown-model',
@@ -166,7 +161,7 @@ it('finds allow kinds that match nothing', async () => {
       'member',
       'mem_1',
       'r1',
-      'The rule r1: allow_models matches nothing that there is, so that nothing can be called.',
+      'The rule r1: allow_models matches nothing that exists, so nothing can be called.',
     ],
   ]);
 });
@@ -182,7 +177,7 @@ it('finds ranges that lie in others, and says of none that it lies in itself', a
   });
   expect(found).toEqual([
     ['overlapping-ranges', 'key', 'key_1', 'r1', 'The rule r1: 10.1.0.0/16 lies in 10.0.0.0/8.'],
-    ['overlapping-ranges', 'key', 'key_1', 'r2', 'r1', 'The rules r2, r1: both list 10.0.0.0/8.'],
+    ['overlapping-ranges', 'key', 'key_1', 'r2', 'r1', 'The rules r2, r1 both list 10.0.0.0/8.'],
   ]);
 });
 
@@ -213,8 +208,8 @@ it('takes names of custom models and providers for known, and what there is no c
   expect(found.map(({ code, message }) => [code, message])).toEqual([
     ['unknown-model', 'The rule r1: "acme/none" is not the name of a model in the catalogue.'],
     ['unknown-provider', 'The rule r2: "custom:other" is not a provider that serves a model.'],
-    ['shadowed-rule', 'The rule r1: decides nothing, because other rules already deny what it could.'],
-    ['shadowed-rule', 'The rule r2: decides nothing, because of r3.'],
+    ['shadowed-rule', 'The rule r1 decides nothing, because other rules already deny what it could.'],
+    ['shadowed-rule', 'The rule r2 decides nothing, because of r3.'],
   ]);
 });
 
@@ -238,6 +233,6 @@ it('finds rules for deactivated models', async () => {
   await laterJudges.close();
   expect(found.map(({ code, message }) => [code, message])).toEqual([
     ['deactivated-model', 'The rule r1: "gpt-5" means models that are deactivated.'],
-    ['dead-rule', 'The rule r1: matches nothing that there is.'],
+    ['dead-rule', 'The rule r1 matches nothing that exists.'],
   ]);
 });

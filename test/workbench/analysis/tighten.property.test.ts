@@ -42,7 +42,7 @@ const meets = (world: World, keyId: string, subjectId: string): boolean => {
 };
 
 it(
-  'a draft permits all that was served, no model or provider that never served, and nothing that the rules of now do not',
+  'a draft permits all that was served, no model or provider that never served, and nothing that the current rules do not',
   () => {
     const drafted = { some: 0, addresses: 0 };
     fc.assert(

@@ -49,7 +49,7 @@ it('counts no call that was refused after its decision, though it names who woul
   expect(tightened(world)).toMatchObject({ calls: 0, since: null, draft: [] });
 });
 
-it('names a model with its providers where its name alone would permit more than the rules of now', () => {
+it('names a model with its providers where its name alone would permit more than the current rules', () => {
   const world = smallWorld({ key: [rule('rule_1', 'allow_models', { models: ['openai/gpt-5', 'azure/*'] })] });
   log(world, { targets: ['openai/gpt-5'] });
   log(world, { model: 'opus', targets: ['azure/claude-opus'] });
@@ -103,5 +103,5 @@ it('wants one that is meant', () => {
   const [group] = world.groups.values();
   if (group === undefined) throw new Error('no group');
   const ambiguous = { ...world, groups: new Map([['grp_1', { ...group, name: 'one' }]]) };
-  expect(() => tightened(ambiguous, 'one')).toThrow('"one" means several: key_1, grp_1.');
+  expect(() => tightened(ambiguous, 'one')).toThrow('"one" matches several: key_1, grp_1.');
 });

@@ -62,7 +62,7 @@ const group = (change: string, model: string, ruleIds: readonly string[], ...exa
   examples,
 });
 
-describe('by the rules of now', () => {
+describe('under the current rules', () => {
   it('says what is newly denied and permitted, and which candidates come and go', () => {
     const onlyAzure = rule('rule_2', 'allow_providers', { providers: ['azure'] });
     const before = withKeyRules(noOpus, rule('rule_3', 'deny_providers', { providers: ['azure'] }));

@@ -57,9 +57,9 @@ installation. Names that nothing has are warned of in a draft. A rule in mode re
 change if it were enforced is printed apart.
 
 What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
-Where that environment is not the server's, as in CI, say --without-credential: then it is listed, and --fail-on heeds it.
-Where it holds no credential of a provider at all, --fail-on counts all that the rules permit, and says so.
-Of an exported document nobody knows, so that between two of them every mapping of the catalogue can be called.
+Where that environment is not the server's, as in CI, pass --without-credential: then it is listed, and --fail-on heeds it.
+Where no provider credential is set at all, --fail-on counts everything that the rules permit, and says so.
+An exported document does not say what can be called: between two of them every mapping of the catalogue counts.
 
 A draft holds rules as the master API takes them (caps of prices in USD per million tokens), each with its \`key\`,
 \`member\` or \`organization: true\`; with the \`id\` of a rule, what becomes another, or \`remove: true\`:
@@ -130,7 +130,7 @@ function explainCommand(policy: Command, env: Environment): void {
 }
 
 const TIGHTEN_HELP = `
-The use is the logged calls that were permitted then, are permitted by the rules of now, and reached a provider. Of a group it is
+The use is the logged calls that were permitted then, are permitted under the current rules, and reached a provider. Of a group it is
 the calls of everyone who is in it now. The draft goes to standard output, what is to be said of it to standard error.
 
 Examples:
@@ -163,7 +163,7 @@ const REPLAY_DIMENSIONS = ['key', 'member', 'rule', 'model'] as const satisfies 
 
 const REPLAY_HELP = `
 What was asked stays as it was logged: its candidates with the prices and names of that time, its address, its key. By default
-it is judged by the rules that are in force now, for the groups that the key is in now. A key or member that is no longer there
+it is judged under the current rules, for the groups that the key is in now. A key or member that is no longer there
 makes no calls: their decisions are counted, and not judged.
 
 --fail-on new-denial means a call that was permitted and would be denied, --fail-on new-access anything that would be permitted
@@ -182,17 +182,15 @@ function replayCommand(program: Command, env: Environment): void {
     .option('--key <key>', 'id, masked token or description')
     .option('--member <member>', "with one member's keys: membership id or e-mail")
     .option('--model <model>', 'that was asked for, or that served')
-    .option('--draft <file>', 'by the rules that are in force now after these changes, YAML or JSON')
+    .option('--draft <file>', 'under the current rules after these changes, YAML or JSON')
     .addOption(
-      new Option('--folder <folder>', 'by the rules that are in force once this policy folder is applied').conflicts(
-        'draft',
-      ),
+      new Option('--folder <folder>', 'under the current rules once this policy folder is applied').conflicts('draft'),
     )
-    .option('--bundle <file>', 'by the policy of this bundle (default: the policy in force)')
+    .option('--bundle <file>', 'under the policy of this bundle (default: the policy in force)')
     .addOption(
       new Option(
         '--recorded',
-        'by the rules that each decision saw; exit with 1 unless the same comes, byte for byte',
+        'under the rules that each decision saw; exit with 1 unless the result is the same, byte for byte',
       ).conflicts(['draft', 'folder']),
     )
     .addOption(

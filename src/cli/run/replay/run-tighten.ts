@@ -7,6 +7,7 @@ import { type Share, type Tightened, tighten } from '../../../workbench/analysis
 import { findTightenSubject, type TightenSubject } from '../../../workbench/analysis/tighten-subject.ts';
 import { JUDGE_ENGINE } from '../../../workbench/world/judges.ts';
 import { readWorld } from '../../../workbench/world/world.ts';
+import { checkWritable } from '../../terminal/named-files.ts';
 import { print, warn, write } from '../../terminal/output.ts';
 import { policyOf } from '../policy-world.ts';
 import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
@@ -22,13 +23,14 @@ const DAY_MS = 86_400_000;
 
 /** `portcullis policy tighten`. @throws Error where no call was seen, or the draft would deny one */
 export async function runTighten(env: Environment, reference: string, options: TightenOptions): Promise<void> {
+  if (options.output !== undefined) checkWritable(options.output);
   const { subject, tightened } = await inWorkspace(env, 'read', options.org, (workspace) =>
     tightenIn(env, workspace, reference, options),
   );
   const { calls, since, denied, draft, notes, lost } = tightened;
   if (denied.calls > 0) {
     warn(
-      `note: the rules of now no longer permit ${counted(denied.calls, 'call')}, so they are left out (${denied.decisionIds.join(', ')}).`,
+      `note: ${counted(denied.calls, 'call')} left out, which the current rules no longer permit: ${decisionsOf(denied)}.`,
     );
   }
   if (since === null) {
@@ -37,15 +39,15 @@ export async function runTighten(env: Environment, reference: string, options: T
     );
   }
   if (lost.calls > 0) {
-    throw new Error(`The draft would deny ${counted(lost.calls, 'call')}: ${lost.decisionIds.join(', ')}.`);
+    throw new Error(`The draft would deny ${counted(lost.calls, 'call')}: ${decisionsOf(lost)}.`);
   }
   for (const line of summary(tightened)) warn(line);
   for (const note of notes) warn(`note: ${note}`);
   if (draft.length === 0) {
-    warn('The rules of now are as tight: there is nothing to propose.');
+    warn('The current rules are already as tight: nothing to propose.');
     return;
   }
-  const text = draftText(draft, `For the use of ${subject.name} by ${counted(calls, 'call')} since ${since}.`);
+  const text = draftText(draft, `From ${counted(calls, 'call')} of ${subject.name} since ${since}.`);
   if (options.output === undefined) await write(text);
   else {
     writeFileSync(path.resolve(options.output), text);
@@ -70,11 +72,17 @@ function tightenIn(
   }
 }
 
+/** The decisions that are named, and how many calls there are besides. */
+function decisionsOf({ calls, decisionIds }: Tightened['denied']): string {
+  const more = calls - decisionIds.length;
+  return `${decisionIds.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
 function summary({ calls, since, models, providers }: Tightened): string[] {
   const share = ({ used, reachable }: Share, what: string): string =>
-    `${counted(used, what)} used, ${reachable} can be reached`;
+    `${counted(used, what)} used, ${reachable} reachable`;
   return [
     `${counted(calls, 'call')} since ${since}: ${share(models, 'model')}; ${share(providers, 'provider')}.`,
-    `Verified by replay: with the draft every one of these calls is permitted, at what served it.`,
+    `Verified by replay: with the draft, every one of these calls is still permitted at the provider that served it.`,
   ];
 }

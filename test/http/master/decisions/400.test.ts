@@ -17,8 +17,8 @@ it.each([
   ['address=here', '/address', '/address: "here" is neither an IP address nor a CIDR range.'],
   ['address=10.0.0.0/33', '/address', '/address: "10.0.0.0/33" must end in a prefix length from 0 to 32.'],
   ['outcome=maybe', '/outcome', '/outcome ("maybe") must be one of permit, deny.'],
-  ['reason=because', '/reason', '/reason ("because") must be a type of rules, such as deny_models.'],
-  ['ruleId=1', '/ruleId', '/ruleId ("1") must be an id, its prefix and 32 hexadecimal digits.'],
+  ['reason=because', '/reason', '/reason ("because") must be a rule type, such as deny_models.'],
+  ['ruleId=1', '/ruleId', '/ruleId ("1") must be an id: its prefix and 32 hexadecimal digits.'],
   ['cursor=bad', '/cursor', 'The cursor does not belong to this list.'],
 ])('for %s', async (query, param, message) => {
   for (const path of ['calls', 'decisions']) {

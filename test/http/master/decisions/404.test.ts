@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const NO_CALL = refused('not_found', 'There is no such call.');
+const NO_CALL = refused('not_found', 'There is no such call or decision.');
 
 it.each(['dec_1', `dec_${'f'.repeat(32)}`, `dec_${'0'.repeat(32)}`, `req_${'7'.repeat(32)}`])(
   'of an id that nothing has: %s',

@@ -38,7 +38,7 @@ it.each([
     'diff',
     { rules: [{ ...rule, key: ID.foreignKey }] },
     '/rules/0/key',
-    `/rules/0/key ("${ID.foreignKey}") means nobody.`,
+    `/rules/0/key: no key is called "${ID.foreignKey}".`,
   ],
   [
     'diff',

@@ -118,7 +118,7 @@ const bundle = (name: string): string =>
   readFileSync(new URL(`../../../fixtures/policy/${name}.tar.gz`, import.meta.url), 'base64');
 
 describe('POST /v1/master/policy/replay', () => {
-  it('judges the decisions of the organization by the rules of now, of then and of a draft', async () => {
+  it('judges the decisions of the organization under the current rules, of then and of a draft', async () => {
     const reportOf = async (body: object): Promise<unknown> => JSON.parse((await replay(body)).text);
     expect(await reportOf({})).toEqual(same('current', 4));
     expect(await reportOf({ recorded: true })).toEqual(same('recorded', 4));
@@ -143,7 +143,7 @@ describe('POST /v1/master/policy/replay', () => {
     ]);
   });
 
-  it('judges by a policy folder on the rules of now, with its warnings', async () => {
+  it('judges by a policy folder on the current rules, with its warnings', async () => {
     const ruleValue = { models: ['sandbox-slow', 'sandbox-piad'] };
     const folder = { organization: { rules: { 'no-slow': { ...NO_SLOW_RULE, ruleValue } } } };
     const rule = { id: 'no-slow', scope: 'organization', ruleType: 'deny_models', description: 'Fast' } as const;
