@@ -255,7 +255,7 @@ describe('POST /v1/master/policy/replay', () => {
     [
       { folder: { keys: { nobody: { rules: { a: NO_SLOW_RULE } } } } },
       '/folder/keys/nobody',
-      '/folder/keys/nobody is the description of no key.',
+      '/folder/keys/nobody: no key has this description.',
     ],
     [
       { folder: { organization: { rules: { a: { ruleType: 'deny_models', ruleValue: { models: [] } } } } } },
@@ -270,7 +270,7 @@ describe('POST /v1/master/policy/replay', () => {
     [{ bundle: 5 }, '/bundle', '/bundle (5) must be of type string.'],
     [{ bundle: 'hello' }, '/bundle', '/bundle is refused: It is no gzipped archive, or is cut off.'],
     [{ groupBy: ['team'] }, '/groupBy/0', '/groupBy/0 ("team") must be one of key, member, rule, model.'],
-    [{ from: '2026-02-01' }, '/from', '/from must lie before /to.'],
+    [{ from: '2026-02-01' }, '/from', '/from must lie before now, the default of /to.'],
     [
       { from: 'yesterday' },
       '/from',
