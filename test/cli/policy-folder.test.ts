@@ -274,7 +274,7 @@ it('warns where a managed rule is changed, or another comes next to it', async (
   );
   expect(await portcullis.run('rules', 'remove', id)).toEqual({
     code: 0,
-    stdout: `Removed ${id}.\nIt permits nothing that was not permitted.\n`,
+    stdout: `Removed ${id}.\nNo new access.\n`,
     stderr:
       'portcullis: warning: The policy folder "policy" states this rule as "no-paid": its next apply makes it again.\n',
   });

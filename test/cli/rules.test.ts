@@ -203,7 +203,7 @@ describe('portcullis rules', () => {
         .map((line) => line.replaceAll(/ {2,}/g, '  ')),
     });
     const cells = [
-      'It newly permits 1 (pairs of a key or member and a mapping).',
+      'Newly permitted: 1 (pairs of a key or member and a mapping).',
       'KEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS',
       'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0',
       '',
@@ -226,7 +226,7 @@ describe('portcullis rules', () => {
     expect(text(await add('sandbox/sandbox-free', '--fail-on-new-access'))).toEqual({
       code: 0,
       stderr: '',
-      lines: [...table('sandbox/sandbox-free'), 'It permits nothing that was not permitted.', ''],
+      lines: [...table('sandbox/sandbox-free'), 'No new access.', ''],
     });
     expect(await add('sandbox/sandbox-paid', '--fail-on-new-access')).toEqual(refused);
     expect(await ids()).toHaveLength(others + 1);
