@@ -268,7 +268,7 @@ describe('POST /v1/master/policy/replay', () => {
       '/folder/source ("") must be at most 128 letters, digits and . _ : @ / -, the first of them a letter or a digit.',
     ],
     [{ bundle: 5 }, '/bundle', '/bundle (5) must be of type string.'],
-    [{ bundle: 'hello' }, '/bundle', '/bundle is refused: It is no gzipped archive, or is cut off.'],
+    [{ bundle: 'hello' }, '/bundle', '/bundle is refused: Not a gzip archive, or truncated.'],
     [{ groupBy: ['team'] }, '/groupBy/0', '/groupBy/0 ("team") must be one of key, member, rule, model.'],
     [{ from: '2026-02-01' }, '/from', '/from must lie before /to.'],
     [
