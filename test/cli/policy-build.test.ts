@@ -165,12 +165,14 @@ describe.skipIf(opa === null)('portcullis policy build', { timeout: 120_000 }, (
 });
 
 it.each([
-  ['There is no folder nope.', ['nope', '-o', 'bundle.tar.gz']],
-  ['There is no folder nope.', ['.', '-o', 'nope/bundle.tar.gz']],
-  ['There is no file nope.pem.', ['.', '-o', 'bundle.tar.gz', '--signing-key', 'nope.pem']],
+  ['nope: there is no such file or folder.', ['nope', '-o', 'bundle.tar.gz']],
+  ['file.txt: a part of this path is not a folder.', ['file.txt', '-o', 'bundle.tar.gz']],
+  ['nope/bundle.tar.gz cannot be written: there is no folder $PWD/nope.', ['.', '-o', 'nope/bundle.tar.gz']],
+  ['nope.pem: there is no such file or folder.', ['.', '-o', 'bundle.tar.gz', '--signing-key', 'nope.pem']],
 ])('%s (%j)', async (message, args) => {
+  writeFileSync(path.join(portcullis.folder, 'file.txt'), '');
   const { code, stderr } = await portcullis.run('policy', 'build', ...args);
-  expect([code, stderr]).toEqual([2, `portcullis: ${message}\n`]);
+  expect([code, stderr]).toEqual([2, `portcullis: ${message.replace('$PWD', portcullis.folder)}\n`]);
 });
 
 it('says that it needs opa where there is none', async () => {

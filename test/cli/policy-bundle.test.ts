@@ -185,7 +185,7 @@ describe('portcullis policy bundle', () => {
     expect(await portcullis.run(...args)).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: There is no file nope.tar.gz.\n',
+      stderr: 'portcullis: nope.tar.gz: there is no such file or folder.\n',
     });
   });
 

@@ -19,7 +19,6 @@ import { changeIn } from '../../workbench/fixtures/watch.ts';
 import { folderRules } from '../../workbench/folder/folder-rules.ts';
 import { readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
 import type { World } from '../../workbench/world/world.ts';
-import { givenFile } from '../terminal/given-files.ts';
 import { print, printJson, warn } from '../terminal/output.ts';
 import { type ProgressBar, progressBar } from '../terminal/progress.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -74,7 +73,7 @@ export async function runPolicyTest(
 
 /** Of a file that is named, else the policy in force. */
 const testedBundle = (env: Environment, { bundle }: PolicyTestOptions): PolicyBundle =>
-  bundle === undefined ? policyOf(env) : bundleInFile(givenFile(bundle));
+  bundle === undefined ? policyOf(env) : bundleInFile(bundle);
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */
 function runOnce(task: Task, sources: FixtureSources): Report {

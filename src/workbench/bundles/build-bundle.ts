@@ -29,6 +29,7 @@ const OWN = 'own';
  * Compiled by `opa`, which must be on the PATH. @throws Error with what `opa` said, or for a folder without rules
  */
 export function buildBundle(folder: string, revision: string): BuiltBundle {
+  const names = filesBelow(folder);
   return inWorkFolder((work) => {
     const own = path.join(work, OWN);
     cpSync(POLICY_DIRECTORY, path.join(work, 'policy'), { recursive: true, filter: isSource });
@@ -47,7 +48,6 @@ export function buildBundle(folder: string, revision: string): BuiltBundle {
     if (defined.length === 0) throw new Error(`${folder} has no rule in a package custom: there is nothing to build.`);
     run('build', '-t', 'wasm', '-O', '0', '--revision', revision, '-o', 'bundle.tar.gz', ...capabilities, ...code);
     const compiled = readArchive(readFileSync(path.join(work, 'bundle.tar.gz')));
-    const names = filesBelow(folder);
     const fixtures = names.filter(isFixture);
     return {
       files: new Map([...compiled, ...fixtures.map((name) => [name, readFileSync(path.join(folder, name))] as const)]),

@@ -5,7 +5,7 @@ import { formatTime, systemClock } from '../../../domain/time.ts';
 import { buildBundle, type Signing, signBundle } from '../../../workbench/bundles/build-bundle.ts';
 import { tryBundle } from '../../../workbench/bundles/try-bundle.ts';
 import { tarGz } from '../../../workbench/export/export-archive.ts';
-import { givenFile, givenFolder } from '../../terminal/given-files.ts';
+import { checkWritable } from '../../terminal/named-files.ts';
 import { print, printJson, warn } from '../../terminal/output.ts';
 import { UsageError } from '../../terminal/usage-error.ts';
 import { type BundleOptions, warnIfClosed } from './run-bundle.ts';
@@ -21,8 +21,7 @@ export interface BuildCommandOptions extends BundleOptions {
 export async function buildAndTry(folder: string, options: BuildCommandOptions): Promise<void> {
   const { output, json } = options;
   const revision = options.revision ?? formatTime(systemClock.now());
-  givenFolder(folder);
-  givenFolder(path.dirname(output));
+  checkWritable(output);
   const signing = signingOf(options);
   const { files, warnings } = buildBundle(folder, revision);
   for (const warning of warnings) warn(`warning: ${warning}`);
@@ -41,21 +40,21 @@ const CURVES: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r
 /** With which key and how it is signed; undefined: not at all. @throws UsageError for a key that cannot sign, or not in that way */
 function signingOf({ signingKey, signingAlg: algorithm = 'RS256' }: BuildCommandOptions): Signing | undefined {
   if (signingKey === undefined) return undefined;
-  const key = givenFile(signingKey);
-  const suiting = algorithmsOf(privateKeyIn(key, signingKey));
+  const suiting = algorithmsOf(privateKeyIn(signingKey));
   const [first] = suiting;
   if (first === undefined) {
     throw new UsageError(`${signingKey}: its key can sign no bundle: RSA, P-256, P-384, P-521 or Ed25519 is needed.`);
   }
-  if (suiting.includes(algorithm)) return { key, algorithm };
+  if (suiting.includes(algorithm)) return { key: path.resolve(signingKey), algorithm };
   throw new UsageError(`${signingKey}: its key cannot sign with ${algorithm}: pass --signing-alg ${first}.`);
 }
 
-function privateKeyIn(file: string, name: string): KeyObject {
+function privateKeyIn(file: string): KeyObject {
+  const pem = readFileSync(file);
   try {
-    return createPrivateKey(readFileSync(file));
+    return createPrivateKey(pem);
   } catch {
-    throw new UsageError(`${name} is not a private key in PEM form, without a passphrase.`);
+    throw new UsageError(`${file} is not a private key in PEM form, without a passphrase.`);
   }
 }
 

@@ -9,7 +9,6 @@ import { deniesCall } from '../../../policy/self-test-cases.ts';
 import { rolledBack, standingIn, writeBundleState } from '../../../store/bundles/bundle-files.ts';
 import { readTrust } from '../../../workbench/bundles/read-trust.ts';
 import { tryBundle } from '../../../workbench/bundles/try-bundle.ts';
-import { givenFile } from '../../terminal/given-files.ts';
 import { print, printJson, printTable, warn } from '../../terminal/output.ts';
 import { type Environment, inDatabase } from '../workspace.ts';
 
@@ -46,7 +45,7 @@ export function showBundleStatus(env: Environment, { json }: BundleOptions): voi
 /** `portcullis policy bundle check`. @throws BundleRefused, UsageError */
 export async function checkBundle(env: Environment, file: string, { json }: BundleOptions): Promise<void> {
   const trust = readTrust(readConfig(env).bundleTrust);
-  const bundle = await tryBundle({ kind: 'archive', archive: readFileSync(givenFile(file)), trust });
+  const bundle = await tryBundle({ kind: 'archive', archive: readFileSync(file), trust });
   const { digest, revision } = bundle;
   warnIfClosed(bundle);
   if (json) printJson({ digest, revision: revision ?? null });

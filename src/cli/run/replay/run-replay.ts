@@ -8,7 +8,6 @@ import { JUDGE_ENGINE } from '../../../workbench/world/judges.ts';
 import { readWorld } from '../../../workbench/world/world.ts';
 import { showReplay } from '../../output/replay-output.ts';
 import { type CommonOptions, named } from '../../terminal/common-options.ts';
-import { givenFile } from '../../terminal/given-files.ts';
 import { progressBar } from '../../terminal/progress.ts';
 import { beginOf, type TimeOptions } from '../../terminal/time-options.ts';
 import { type DraftedWorld, policyOf, withDraftFile } from '../policy-world.ts';
@@ -62,7 +61,7 @@ function replayIn(env: Environment, workspace: Workspace, options: ReplayOptions
 /** By which policy and rules. */
 function judgedBy(env: Environment, workspace: Workspace, options: ReplayOptions): ReplayBy {
   const { by, world, warnings } = judgingRules(workspace, options);
-  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(givenFile(options.bundle));
+  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(options.bundle);
   return replayBy(createPdp(bundle, JUDGE_ENGINE), world, by, warnings);
 }
 
