@@ -26,7 +26,7 @@ import { BUSY_TIMEOUT_MS, checked, type Environment, installationOf } from './wo
 /** The rules in a folder that `policy export` wrote. */
 const EXPORTED = 'world.json';
 /** Threads that judge, in addition to the one that composes. */
-const THREADS = Math.min(2, availableParallelism());
+export const THREADS = Math.min(2, availableParallelism());
 
 /** What analyses work with: the configuration's catalogue, and worlds of several sources judged by it. */
 export interface Sources {

@@ -85,17 +85,18 @@ export function listTargets(db: Database, ids: readonly number[]): ReadonlyMap<n
   );
 }
 
-/**
- * Verdicts that calls of the organization refer to; those that saw the same data come one after the other. One that retention has
- * deleted meanwhile is missing.
- */
-export function* listVerdicts(db: Database, ids: readonly number[]): Generator<LoggedVerdict> {
+/** Ids of verdicts so that those that saw the same data come one after the other. One that retention has deleted meanwhile is left out. */
+export function inOrderOfData(db: Database, ids: readonly number[]): readonly number[] {
   const seen = chunksOf(ids, PAGE).flatMap((chunk) =>
     db.all(build.selectFrom('call_verdicts').select(['id', 'document']).where('id', 'in', chunk)),
   );
   seen.sort((a, b) => (a.document ?? 0) - (b.document ?? 0) || a.id - b.id);
-  const sorted = seen.map(({ id }) => id);
-  for (const chunk of chunksOf(sorted, VERDICTS)) {
+  return seen.map(({ id }) => id);
+}
+
+/** Verdicts that calls of the organization refer to, in the order of the ids; one that is gone is left out. */
+export function* listVerdicts(db: Database, ids: readonly number[]): Generator<LoggedVerdict> {
+  for (const chunk of chunksOf(ids, VERDICTS)) {
     const rows = db.all(
       build
         .selectFrom('call_verdicts')

@@ -2,7 +2,13 @@ import type { PolicyCandidate, PolicyInput } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
-import { listOrigins, listTargets, listVerdicts, pagesOfDecided } from '../../store/ledger/logged-verdicts.ts';
+import {
+  inOrderOfData,
+  listOrigins,
+  listTargets,
+  listVerdicts,
+  pagesOfDecided,
+} from '../../store/ledger/logged-verdicts.ts';
 import type { AlikeCalls } from './gather-decided.ts';
 import { createJudgeAgain, type JudgedBy } from './judge-again.ts';
 
@@ -50,7 +56,7 @@ export function judgeUse(db: Database, by: JudgedBy, uses: readonly Use[]): Judg
   const byVerdict = Map.groupBy(uses, ({ verdict }) => verdict);
   const { judge } = createJudgeAgain(db, by);
   const permitted: PermittedUse[] = [];
-  for (const verdict of listVerdicts(db, [...byVerdict.keys()])) {
+  for (const verdict of listVerdicts(db, inOrderOfData(db, [...byVerdict.keys()]))) {
     const input: PolicyInput = JSON.parse(verdict.inputJson);
     const judgement = judge(verdict, input);
     const may = new Set(typeof judgement === 'string' ? [] : judgement.decision.permitted);

@@ -7,10 +7,18 @@ import type { Pdp } from '../../policy/pdp.ts';
 import { PolicyFailure } from '../../policy/policy-failure.ts';
 import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
-import type { WorldSubject } from '../world/world.ts';
+import { keySubjects, type RuleWorld, type WorldSubject } from '../world/world.ts';
 
 /** Whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
 export type SubjectsOf = (keyId: string) => readonly WorldSubject[] | undefined;
+
+/** As the rules are in a world. */
+export const subjectsIn =
+  (world: RuleWorld): SubjectsOf =>
+  (keyId) => {
+    const key = world.keys.get(keyId);
+    return key === undefined ? undefined : keySubjects(world, key);
+  };
 
 /** By what a logged decision is judged. */
 export interface JudgedBy {
@@ -31,10 +39,8 @@ export interface Judgement {
 export type Unjudged = ReplayUnjudged['reason'];
 
 export interface JudgeAgain {
-  /** Fast for verdicts in the order of `listVerdicts`. */
+  /** Fast for verdicts in the order of their data. */
   judge(verdict: LoggedVerdict, input: PolicyInput): Judgement | Unjudged;
-  /** What people call the subjects and rules that judged, by their ids. */
-  readonly names: ReadonlyMap<string, string | null>;
 }
 
 /** The data that judges an input, and the subjects that it is judged for. */
@@ -47,13 +53,11 @@ type QuestionOf = (verdict: LoggedVerdict, input: PolicyInput) => Question | Unj
 
 /** Judges logged inputs. What was asked of the same data again, one after the other, is judged once. */
 export function createJudgeAgain(db: Database, { pdp, subjectsOf }: JudgedBy): JudgeAgain {
-  const names = new Map<string, string | null>();
-  const questionOf = subjectsOf === null ? recordedQuestions(db) : presentQuestions(subjectsOf, names);
+  const questionOf = subjectsOf === null ? recordedQuestions(db) : presentQuestions(subjectsOf);
   let digest = '';
   /** By the text of the logged input, of the data document that was last asked. */
   const known = new Map<string, Judgement | 'failed'>();
   return {
-    names,
     judge(verdict, input) {
       const question = questionOf(verdict, input);
       if (typeof question === 'string') return question;
@@ -88,14 +92,9 @@ function recordedQuestions(db: Database): QuestionOf {
 }
 
 /** For the subjects that a key has now. Their rules are compiled by the code that compiles them for the gateway. */
-function presentQuestions(subjectsOf: SubjectsOf, names: Map<string, string | null>): QuestionOf {
+function presentQuestions(subjectsOf: SubjectsOf): QuestionOf {
   const texts = new Map<string, string>();
-  const textOf = ({ id, name, rules }: WorldSubject): string =>
-    getOrMake(texts, id, () => {
-      names.set(id, name);
-      for (const rule of rules) names.set(rule.id, rule.description);
-      return compileSubjectRules(rules);
-    });
+  const textOf = ({ id, rules }: WorldSubject): string => getOrMake(texts, id, () => compileSubjectRules(rules));
   const questionFor = (keyId: string): Question | Unjudged => {
     const subjects = subjectsOf(keyId);
     if (subjects === undefined) return 'subject_gone';

@@ -1,16 +1,17 @@
 import { policyRevision } from '../../core/access/authorize.ts';
 import { formatTime } from '../../domain/time.ts';
-import type { PolicyInput, ReplayDimension, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
+import type { ReplayDimension, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
-import { decisionIds, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
+import { decisionIds, inOrderOfData } from '../../store/ledger/logged-verdicts.ts';
 import { findNames } from '../../store/tenants/names.ts';
 import type { OnProgress } from '../world/judges.ts';
-import { keySubjects, type World } from '../world/world.ts';
+import type { World } from '../world/world.ts';
 import type { ChangeGroup } from './change-groups.ts';
 import { gatherDecided } from './gather-decided.ts';
-import { createJudgeAgain, type JudgedBy, type SubjectsOf } from './judge-again.ts';
+import { type JudgedBy, subjectsIn } from './judge-again.ts';
+import { createVerdictJudge, type JudgedVerdict } from './judge-verdicts.ts';
 import { Tally } from './tally.ts';
 
 const MOST_GROUPS = 1000;
@@ -29,6 +30,8 @@ export interface ReplayScope {
 /** By what they are judged, and what the report says of it. */
 export interface ReplayBy extends JudgedBy {
   readonly told: Pick<ReplayReport, 'by' | 'policyRevision' | 'warnings'>;
+  /** What people call the subjects and rules that judge, by their ids. */
+  readonly names: ReadonlyMap<string, string | null>;
 }
 
 /**
@@ -38,46 +41,75 @@ export interface ReplayBy extends JudgedBy {
 export function replayBy(pdp: Pdp, world: World, by: ReplayReport['by'], warnings: readonly string[] = []): ReplayBy {
   const [organization] = world.organizations.values();
   const revision = policyRevision(pdp.bundleDigest, organization?.ruleRevision ?? 0);
-  const subjectsOf: SubjectsOf = (keyId) => {
-    const key = world.keys.get(keyId);
-    return key === undefined ? undefined : keySubjects(world, key);
-  };
   return {
     pdp,
-    subjectsOf: by === 'recorded' ? null : subjectsOf,
+    subjectsOf: by === 'recorded' ? null : subjectsIn(world),
     told: { by, policyRevision: revision, warnings: [...warnings] },
+    names: by === 'recorded' ? new Map() : namesIn(world),
   };
 }
 
+function namesIn({ organizations, groups, members, keys }: World): Map<string, string | null> {
+  const named = [
+    ...[...organizations.values(), ...groups.values()].map(({ id, name, rules }) => ({ id, name, rules })),
+    ...[...members.values()].map(({ id, email: name, rules }) => ({ id, name, rules })),
+    ...[...keys.values()].map(({ id, description: name, rules }) => ({ id, name, rules })),
+  ];
+  return new Map(
+    named.flatMap(({ id, name, rules }) => [
+      [id, name] as const,
+      ...rules.map((rule) => [rule.id, rule.description] as const),
+    ]),
+  );
+}
+
+/** A replay whose verdicts are judged one by one, here or elsewhere. */
+export interface BegunReplay {
+  /** Ids of the verdicts to judge, in the order of their data. */
+  readonly verdicts: readonly number[];
+  /** Counts an outcome. */
+  take(judged: JudgedVerdict): void;
+  report(db: Database): ReplayReport;
+}
+
 /**
- * Judges logged decisions again. Reads in short transactions, and judges once what calls have in common.
+ * Finds the decisions that are to be judged again. Reads in short transactions; what calls have in common is one verdict.
  * @param onProgress what it throws ends the replay. @throws ApiError 400 for more decisions than `most`
  */
-export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgress: OnProgress): ReplayReport {
+export function beginReplay(db: Database, by: ReplayBy, scope: ReplayScope, onProgress: OnProgress): BegunReplay {
   const { filter, groupBy, most = Number.POSITIVE_INFINITY } = scope;
   const { calls, byVerdict } = gatherDecided(db, filter, most, (found) => onProgress(0, found));
-  const tally = new Tally(by, groupBy);
-  const { judge, names } = createJudgeAgain(db, by);
+  const tally = new Tally(groupBy);
   const missing = new Map(byVerdict);
   let done = 0;
-  for (const verdict of listVerdicts(db, [...byVerdict.keys()])) {
-    const input: PolicyInput = JSON.parse(verdict.inputJson);
-    const alike = missing.get(verdict.id) ?? [];
-    missing.delete(verdict.id);
-    tally.add(verdict, input, judge(verdict, input), alike);
-    done = alike.reduce((sum, each) => sum + each.calls, done);
-    onProgress(done, calls);
-  }
-  tally.addUnjudged('not_on_record', [...missing.values()].flat());
-  return reportOf(db, by, scope, tally, names);
+  return {
+    verdicts: inOrderOfData(db, [...byVerdict.keys()]),
+    take({ id, outcome }) {
+      const alike = missing.get(id) ?? [];
+      missing.delete(id);
+      tally.add(outcome, alike);
+      done = alike.reduce((sum, each) => sum + each.calls, done);
+      onProgress(done, calls);
+    },
+    report(database) {
+      tally.addUnjudged('not_on_record', [...missing.values()].flat());
+      return reportOf(database, by, scope, tally);
+    },
+  };
+}
+
+/** Judges logged decisions again, in this thread. @throws as `beginReplay` */
+export function replay(db: Database, by: ReplayBy, scope: ReplayScope, onProgress: OnProgress): ReplayReport {
+  const begun = beginReplay(db, by, scope, onProgress);
+  for (const judged of createVerdictJudge(db, by)(begun.verdicts)) begun.take(judged);
+  return begun.report(db);
 }
 
 function reportOf(
   db: Database,
-  { told, subjectsOf }: ReplayBy,
+  { told, subjectsOf, names }: ReplayBy,
   { filter, groupBy }: ReplayScope,
   tally: Tally,
-  present: ReadonlyMap<string, string | null>,
 ): ReplayReport {
   const { organizationId, from, to } = filter;
   const sorted = tally.groups.sorted();
@@ -104,7 +136,7 @@ function reportOf(
     ...rules.flatMap(({ id, groupId }) => [id, groupId ?? []].flat()),
   ]);
   // What is drafted has no name in the database.
-  const nameOf = (id: string): string | null => present.get(id) ?? stored.get(id) ?? null;
+  const nameOf = (id: string): string | null => names.get(id) ?? stored.get(id) ?? null;
   const { judged, identical, different, withoutFacts } = tally;
   return {
     ...told,

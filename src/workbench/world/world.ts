@@ -68,6 +68,9 @@ export interface World extends Installation {
   readonly keys: ReadonlyMap<string, WorldKey>;
 }
 
+/** Whose rules decide, without what they are asked about. */
+export type RuleWorld = Pick<World, 'organizations' | 'groups' | 'members' | 'keys'>;
+
 /** The maps of a world whose entries have rules, by scope. */
 export const OWNERS = {
   organization: 'organizations',
@@ -144,7 +147,7 @@ export const groupsOf = ({ groups }: Pick<World, 'groups'>, ...holderIds: readon
  * Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own.
  * @param keyId a key of theirs whose own groups count too
  */
-export function memberSubjects(world: World, member: WorldMember, keyId = member.id): WorldSubject[] {
+export function memberSubjects(world: RuleWorld, member: WorldMember, keyId = member.id): WorldSubject[] {
   const organization = world.organizations.get(member.organizationId);
   if (organization === undefined) throw new Error(`The organization of the member ${member.id} is missing.`);
   return [
@@ -157,7 +160,7 @@ export function memberSubjects(world: World, member: WorldMember, keyId = member
 }
 
 /** Whose rules a key's calls meet, outermost first. */
-export function keySubjects(world: World, key: WorldKey): WorldSubject[] {
+export function keySubjects(world: RuleWorld, key: WorldKey): WorldSubject[] {
   const member = world.members.get(key.memberId);
   if (member === undefined) throw new Error(`The owner of the key ${key.id} is missing.`);
   return [

@@ -2,15 +2,29 @@ import { readRangeFilter } from '../../../admin/log/log-query.ts';
 import type { ReplayDimension, ReplayReport } from '../../../generated/types.ts';
 import { counted } from '../../../lib/counted.ts';
 import { createPdp } from '../../../policy/pdp.ts';
+import { databasePath } from '../../../store/db/data-dir.ts';
 import { bundleInFile } from '../../../workbench/bundles/bundle-in-force.ts';
-import { REPLAY_DIMENSIONS, type ReplayBy, replay, replayBy } from '../../../workbench/replay/replay.ts';
-import { JUDGE_ENGINE } from '../../../workbench/world/judges.ts';
+import {
+  judgeByThreads,
+  rulesOf,
+  type VerdictWorkerData,
+  WORTH_VERDICT_THREADS,
+} from '../../../workbench/replay/judge-threads.ts';
+import { createVerdictJudge } from '../../../workbench/replay/judge-verdicts.ts';
+import {
+  type BegunReplay,
+  beginReplay,
+  REPLAY_DIMENSIONS,
+  type ReplayScope,
+  replayBy,
+} from '../../../workbench/replay/replay.ts';
+import { JUDGE_ENGINE, type OnProgress } from '../../../workbench/world/judges.ts';
 import { readWorld } from '../../../workbench/world/world.ts';
 import { showReplay } from '../../output/replay-output.ts';
 import { type CommonOptions, named } from '../../terminal/common-options.ts';
 import { progressBar } from '../../terminal/progress.ts';
 import { beginOf, type TimeOptions } from '../../terminal/time-options.ts';
-import { type DraftedWorld, policyOf, withDraftFile } from '../policy-world.ts';
+import { type DraftedWorld, policyOf, THREADS, withDraftFile } from '../policy-world.ts';
 import { keyId } from '../references.ts';
 import { withPolicyFolder } from '../run-policy-plan.ts';
 import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
@@ -31,13 +45,54 @@ export interface ReplayOptions extends CommonOptions, TimeOptions {
 
 /** `portcullis replay`. */
 export async function runReplay(env: Environment, options: ReplayOptions): Promise<void> {
-  const report = await inWorkspace(env, 'read', options.org, (workspace) => replayIn(env, workspace, options));
+  const report = await replay(env, options);
   showReplay(report, options);
   const faults = faultsOf(report, options.failOn ?? []);
   if (faults.length > 0) throw new Error(`${faults.join(', ')}.`);
 }
 
-function replayIn(env: Environment, workspace: Workspace, options: ReplayOptions): ReplayReport {
+async function replay(env: Environment, options: ReplayOptions): Promise<ReplayReport> {
+  const bar = progressBar('judging');
+  try {
+    const { begun, rest } = await inWorkspace(env, 'read', options.org, (workspace) =>
+      begin(env, workspace, options, bar.show),
+    );
+    if (rest !== undefined) {
+      for await (const judged of judgeByThreads(rest, begun.verdicts, THREADS)) begun.take(judged);
+    }
+    return await inWorkspace(env, 'read', options.org, ({ db }) => begun.report(db));
+  } finally {
+    bar.end();
+  }
+}
+
+interface Begun {
+  readonly begun: BegunReplay;
+  /** With what threads judge; undefined: all is judged. */
+  readonly rest: VerdictWorkerData | undefined;
+}
+
+/** Finds what is to be judged again, and judges it here if it is little. */
+function begin(env: Environment, workspace: Workspace, options: ReplayOptions, show: OnProgress): Begun {
+  const { db, config } = workspace;
+  const { by, world, warnings } = judgingRules(workspace, options);
+  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(options.bundle);
+  const pdp = createPdp(bundle, JUDGE_ENGINE);
+  try {
+    const judging = replayBy(pdp, world, by, warnings);
+    const begun = beginReplay(db, judging, scopeOf(workspace, options), show);
+    if (begun.verdicts.length >= WORTH_VERDICT_THREADS) {
+      const rules = by === 'recorded' ? null : rulesOf(world);
+      return { begun, rest: { databasePath: databasePath(config.dataDir), bundle, rules } };
+    }
+    for (const judged of createVerdictJudge(db, judging)(begun.verdicts)) begun.take(judged);
+    return { begun, rest: undefined };
+  } finally {
+    pdp.close();
+  }
+}
+
+function scopeOf(workspace: Workspace, options: ReplayOptions): ReplayScope {
   const { db, actor, now } = workspace;
   const { key, member, model, to, groupBy = REPLAY_DIMENSIONS } = options;
   const query = named({
@@ -47,22 +102,7 @@ function replayIn(env: Environment, workspace: Workspace, options: ReplayOptions
     from: beginOf(options, now),
     to,
   });
-  const filter = readRangeFilter(db, actor, query, now);
-  const bar = progressBar('judging');
-  const by = judgedBy(env, workspace, options);
-  try {
-    return replay(db, by, { filter, groupBy }, bar.show);
-  } finally {
-    bar.end();
-    by.pdp.close();
-  }
-}
-
-/** By which policy and rules. */
-function judgedBy(env: Environment, workspace: Workspace, options: ReplayOptions): ReplayBy {
-  const { by, world, warnings } = judgingRules(workspace, options);
-  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(options.bundle);
-  return replayBy(createPdp(bundle, JUDGE_ENGINE), world, by, warnings);
+  return { filter: readRangeFilter(db, actor, query, now), groupBy };
 }
 
 function judgingRules(

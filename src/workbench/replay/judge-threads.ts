@@ -1,0 +1,73 @@
+import { Worker } from 'node:worker_threads';
+import { Thread } from '../../lib/thread.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
+import type { RuleWorld, World } from '../world/world.ts';
+import type { JudgedVerdict } from './judge-verdicts.ts';
+
+/** What a judging thread is started with: it reads the verdicts itself. */
+export interface VerdictWorkerData {
+  readonly databasePath: string;
+  readonly bundle: PolicyBundle;
+  /** Null: each decision is judged by the data that it saw. */
+  readonly rules: RuleWorld | null;
+}
+
+export type VerdictAnswer = { readonly judged: readonly JudgedVerdict[] } | { readonly failure: unknown };
+
+/** Below so many verdicts a thread takes longer to start than to help. */
+export const WORTH_VERDICT_THREADS = 5000;
+/** Verdicts that a thread is given at once. */
+const CHUNK = 1000;
+
+/** The rules of a world, and no credentials, for a thread. */
+export const rulesOf = ({ organizations, groups, members, keys }: World): RuleWorld => ({
+  organizations: new Map([...organizations].map(([id, each]) => [id, { ...each, providers: null }])),
+  groups,
+  members,
+  keys,
+});
+
+/** Judges verdicts by threads, in the order of the ids, as `createVerdictJudge` does in this one. */
+export async function* judgeByThreads(
+  workerData: VerdictWorkerData,
+  ids: readonly number[],
+  threads: number,
+): AsyncGenerator<JudgedVerdict> {
+  const pieces = Array.from({ length: Math.ceil(ids.length / CHUNK) }, (_, at) => {
+    const answer = Promise.withResolvers<readonly JudgedVerdict[]>();
+    answer.promise.catch(() => {}); // The loop below awaits it.
+    return { ids: ids.slice(at * CHUNK, (at + 1) * CHUNK), answer };
+  });
+  const waiting = [...pieces];
+  const workers = Array.from(
+    { length: threads },
+    () => new Thread<readonly number[], VerdictAnswer>(() => start(workerData)),
+  );
+  for (const worker of workers) void work(worker, waiting);
+  try {
+    for (const { answer } of pieces) yield* await answer.promise;
+  } finally {
+    waiting.length = 0;
+    await Promise.all(workers.map((worker) => worker.end()));
+  }
+}
+
+const start = (workerData: VerdictWorkerData): Worker =>
+  new Worker(new URL('./verdict-worker.ts', import.meta.url), { workerData });
+
+interface Piece {
+  readonly ids: readonly number[];
+  readonly answer: PromiseWithResolvers<readonly JudgedVerdict[]>;
+}
+
+async function work(worker: Thread<readonly number[], VerdictAnswer>, waiting: Piece[]): Promise<void> {
+  for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
+    try {
+      const given = await worker.ask(piece.ids);
+      if ('failure' in given) throw given.failure;
+      piece.answer.resolve(given.judged);
+    } catch (error) {
+      piece.answer.reject(error);
+    }
+  }
+}
