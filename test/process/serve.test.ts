@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { validateRuleAnswer } from '../../src/generated/validators.js';
+import { validateRuleCreateAnswer } from '../../src/generated/validators.js';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/db/database.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
@@ -223,7 +223,7 @@ describe('a second process', () => {
 
     const added = await portcullis(['rules', 'add', '--organization', 'deny_models', 'sandbox-paid', '--json'], env);
     const answer: unknown = JSON.parse(added.stdout);
-    if (!validateRuleAnswer(answer)) throw new Error(`no rule: ${added.stdout}`);
+    if (!validateRuleCreateAnswer(answer)) throw new Error(`no rule: ${added.stdout}`);
     const { id } = answer.rule;
     const denied = await chat(origin, key, 'sandbox-paid');
     await portcullis(['rules', 'remove', id], env);

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/domain/time.ts';
-import { validateRuleAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { validateRuleCreateAnswer, validateRuleList } from '../../src/generated/validators.js';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
 import { listOrganizations } from '../../src/store/tenants/tenants.ts';
@@ -50,7 +50,7 @@ it('a rule written or deleted by one process holds in every other at once, which
 
     const body = JSON.stringify({ ruleType: 'deny_models', ruleValue: { models: ['sandbox-paid'] } });
     const made = await send(server.management, { method: 'POST', path, headers: [master, JSON_TYPE], body });
-    if (!validateRuleAnswer(made.json)) throw new Error(made.text);
+    if (!validateRuleCreateAnswer(made.json)) throw new Error(made.text);
     const first = made.json.rule.id;
     expect(await views()).toEqual(denying(first, 1));
 
@@ -59,7 +59,7 @@ it('a rule written or deleted by one process holds in every other at once, which
 
     const add = ['rules', 'add', '--organization', 'deny_models', 'sandbox-paid', '--json'];
     const added: unknown = JSON.parse((await portcullis(add, { DATA_DIR })).stdout);
-    if (!validateRuleAnswer(added)) throw new Error('no rule');
+    if (!validateRuleCreateAnswer(added)) throw new Error('no rule');
     const second = added.rule.id;
     expect(await views()).toEqual(denying(second, 3));
 
