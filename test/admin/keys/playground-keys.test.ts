@@ -62,13 +62,14 @@ describe('a playground key', () => {
     expect(() => keyOf(ID.owner, ID.otherProject)).toThrow(missing);
   });
 
-  it('takes rules of its member, and no one can change it', () => {
+  it('takes rules of its member and tags of its own, and no one can change anything else of it', () => {
     const { id } = keyOf(ID.owner, ID.project);
     const denied = expect.objectContaining({ status: 403 });
     for (const body of [{ description: 'Mine' }, { usageLimit: '1' }, { status: 'inactive' }]) {
       expect(() => changeKey(db, cli, id, body, startMs)).toThrow(denied);
     }
     expect(() => rollKey(db, cli, id, { now: startMs, pepper })).toThrow(denied);
+    expect(changeKey(db, cli, id, { tags: ['trial'] }, startMs).key.tags).toEqual(['trial']);
     const scope = db.connection.prepare('SELECT scope FROM subject_rules WHERE subjectId = ?').pluck().get(id);
     expect(scope).toBe('key');
   });
