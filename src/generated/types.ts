@@ -6028,7 +6028,7 @@ export interface ReplayReport {
    */
   otherPolicies: ReplayOtherPolicy[];
   /**
-   * With the recorded rules, of the decisions that the same policy had made: whether what came is, byte for byte, what is on record. Else null.
+   * With the recorded rules, of the decisions that the same policy had made: whether the result is, byte for byte, what is on record. Else null.
    */
   recorded: null | ReplayProof;
   /**

@@ -28,7 +28,7 @@ export const rulesOf = ({ organizations, groups, members, keys }: World): RuleWo
 });
 
 /** Judges verdicts by threads, in the order of the ids, as `createVerdictJudge` does in this one. */
-export async function* judgeByThreads(
+export async function* judgeVerdictsByThreads(
   workerData: VerdictWorkerData,
   ids: readonly number[],
   threads: number,

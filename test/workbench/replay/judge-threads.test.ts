@@ -7,7 +7,11 @@ import { readBundle } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { subjectsIn } from '../../../src/workbench/replay/judge-again.ts';
-import { judgeByThreads, rulesOf, type VerdictWorkerData } from '../../../src/workbench/replay/judge-threads.ts';
+import {
+  judgeVerdictsByThreads,
+  rulesOf,
+  type VerdictWorkerData,
+} from '../../../src/workbench/replay/judge-threads.ts';
 import { createVerdictJudge, type JudgedVerdict } from '../../../src/workbench/replay/judge-verdicts.ts';
 import { logDecision } from '../../support/logged-decisions.ts';
 import { rule, smallWorld } from '../small-world.ts';
@@ -41,7 +45,7 @@ afterAll(() => {
 
 async function all(data: VerdictWorkerData, verdicts: readonly number[]): Promise<JudgedVerdict[]> {
   const judged: JudgedVerdict[] = [];
-  for await (const each of judgeByThreads(data, verdicts, 2)) judged.push(each);
+  for await (const each of judgeVerdictsByThreads(data, verdicts, 2)) judged.push(each);
   return judged;
 }
 

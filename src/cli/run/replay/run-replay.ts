@@ -5,7 +5,7 @@ import { createPdp } from '../../../policy/pdp.ts';
 import { databasePath } from '../../../store/db/data-dir.ts';
 import { bundleInFile } from '../../../workbench/bundles/bundle-in-force.ts';
 import {
-  judgeByThreads,
+  judgeVerdictsByThreads,
   rulesOf,
   type VerdictWorkerData,
   WORTH_VERDICT_THREADS,
@@ -58,7 +58,7 @@ async function replay(env: Environment, options: ReplayOptions): Promise<ReplayR
       begin(env, workspace, options, bar.show),
     );
     if (rest !== undefined) {
-      for await (const judged of judgeByThreads(rest, begun.verdicts, THREADS)) begun.take(judged);
+      for await (const judged of judgeVerdictsByThreads(rest, begun.verdicts, THREADS)) begun.take(judged);
     }
     return await inWorkspace(env, 'read', options.org, ({ db }) => begun.report(db));
   } finally {
