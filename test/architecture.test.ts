@@ -206,6 +206,7 @@ describe('the architecture', () => {
     const tracked = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trimEnd().split('\n');
     const visible = new Set(tracked.map((file) => file.split('/')[0] ?? '').filter((name) => !name.startsWith('.')));
     expect([...visible].sort()).toEqual([
+      'CHANGELOG.md',
       'LICENSE',
       'README.md',
       'biome.json',
