@@ -1,4 +1,4 @@
-// Writes src/generated from the JSON Schemas, and the tables of the pages from what the program itself reads.
+// Writes src/generated from the JSON Schemas, the tables of the pages from what the program itself reads, and their pictures.
 // `--check` writes nothing, names the stale files and exits 1.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -8,6 +8,7 @@ import type { Listener } from '../src/http/operations/operation.ts';
 import { format } from './format.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { referencePage } from './openapi/reference.ts';
+import { terminalPictures } from './pages/terminal-pictures.ts';
 import { writeDeclarations, writeTypes, writeValidators } from './schema-code.ts';
 import { readTitledSchemas, type TitledSchema } from './schema-set.ts';
 
@@ -38,7 +39,7 @@ export async function generateCode(): Promise<Map<string, string>> {
 /** The pages are made of the program, which may load only with the code that was generated before. */
 async function generatePages(): Promise<Map<string, string>> {
   const { fillPages } = await import('./pages/fill-pages.ts');
-  return fillPages();
+  return new Map([...fillPages(), ...terminalPictures()]);
 }
 
 if (import.meta.main) {

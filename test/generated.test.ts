@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { generateCode } from '../scripts/generate.ts';
 import { fillPages } from '../scripts/pages/fill-pages.ts';
+import { terminalPictures } from '../scripts/pages/terminal-pictures.ts';
 import { readTitledSchemas } from '../scripts/schema-set.ts';
 import * as validators from '../src/generated/validators.js';
 
@@ -19,7 +20,7 @@ describe('generated files', () => {
     const code = await generateCode();
     const present = readdirSync(path.join(root, 'src/generated')).map((name) => `src/generated/${name}`);
     expect([...code.keys()].sort()).toEqual(present.sort());
-    for (const [name, content] of [...code, ...fillPages()]) {
+    for (const [name, content] of [...code, ...fillPages(), ...terminalPictures()]) {
       expect(content === read(name), `${name} is stale: run \`npm run generate\``).toBe(true);
     }
   });

@@ -394,7 +394,7 @@ describe('portcullis policy explain', () => {
     const report = ['deny_models', 'sandbox-free', '--mode', 'report', '--description', 'Trial'];
     const { stdout: added } = await cli.run('rules', 'add', '--member', MEMBER, ...report);
     const { stdout } = await explain('--model', 'sandbox-free');
-    expect(stdout).toContain('1 of 1 candidates are permitted');
+    expect(stdout).toContain('1 of 1 provider may serve this call');
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
       'With the report rules in force: 0 of 1 permitted.',
       `Would deny: ${idOf(added)} (member deny_models, Trial).`,
@@ -449,7 +449,7 @@ describe('portcullis policy explain', () => {
       ...['policy', 'explain', '--key', KEY, '--model', 'gpt-5'],
     );
     expect(half).toContain(
-      `1 of 1 candidates are permitted: openai/gpt-5.\nNot callable for lack of a credential: ${others}.\n`,
+      `1 of 1 provider may serve this call: openai/gpt-5.\nNot callable for lack of a credential: ${others}.\n`,
     );
   });
 

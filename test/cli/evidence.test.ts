@@ -56,7 +56,7 @@ const shown = () => [
   [''],
   [
     expect.stringMatching(
-      `^Reporting since \\S+Z\\. It would have denied a candidate in 1 decision, and permitted one in 0; most recently at ${TIME}\\.$`,
+      `^Reporting since \\S+Z\\. 1 call would have lost at least one provider, 0 would have gained one; most recently at ${TIME}\\.$`,
     ),
   ],
   ['1 other rule in mode report is judged together with this one; on its own it may change more or fewer calls.'],

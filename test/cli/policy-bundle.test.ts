@@ -80,7 +80,7 @@ describe('portcullis policy bundle', () => {
     const { active } = stateOf();
     const { stdout } = await bundle('status');
     expect(stdout).toMatch(
-      /^in force {2}v1 .*, by a rollback\nbefore {4}v2 .*, from \/srv\/bundle.tar.gz\nThe rollback holds until the source has a bundle that is neither of the two.\n/,
+      /^in force {2}v1 .*, by a rollback\nbefore {4}v2 .*, from \/srv\/bundle.tar.gz\nThe gateway ignores the bundle you left until the source offers a third one\.\n/,
     );
     expect(jsonOf(await bundle('rollback', '--json'))).toMatchObject({ active: { revision: 'v2' } });
     const log = jsonOf(await portcullis.run('audit', 'list', '--action', 'policy_bundle.rollback', '--json'));

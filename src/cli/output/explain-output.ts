@@ -1,5 +1,6 @@
 import { withName } from '../../domain/id.ts';
 import type { AccessRule, Explanation, LintReport, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
+import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/plain-text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
@@ -89,7 +90,7 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
       `\nWith a credential, ${permitted.length} of ${candidates.length} candidates would be permitted${listed(permitted)}.\n`,
     );
   } else {
-    print(`\n${permitted.length} of ${candidates.length} candidates are permitted${listed(permitted)}.`);
+    print(`\n${servingText(permitted, candidates.length)}.`);
     if (withoutCredential.length > 0) print(`Not callable for lack of a credential: ${withoutCredential.join(', ')}.`);
     print('');
   }
@@ -103,6 +104,11 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
   print('');
   showShadow(shadow, candidates.length, rules);
 }
+
+const servingText = (permitted: readonly string[], candidates: number): string =>
+  permitted.length === 0
+    ? 'No provider may serve this call'
+    : `${permitted.length} of ${counted(candidates, 'provider')} may serve this call${listed(permitted)}`;
 
 const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);
 

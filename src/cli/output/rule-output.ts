@@ -79,7 +79,7 @@ export function showEvidence(evidence: RuleEvidence, names: ReadonlyMap<string, 
   const { since, wouldDeny, wouldAllow, lastSeenAt } = rule.reportOnly;
   const last = lastSeenAt === null ? '' : `; most recently at ${lastSeenAt}`;
   print(
-    `Reporting since ${since}. It would have denied a candidate in ${counted(wouldDeny, 'decision')}, and permitted one in ${wouldAllow}${last}.`,
+    `Reporting since ${since}. ${counted(wouldDeny, 'call')} would have lost at least one provider, ${wouldAllow} would have gained one${last}.`,
   );
   if (otherReportRules > 0 && rule.ruleType.startsWith('allow_')) {
     print(

@@ -58,11 +58,11 @@ change if it were enforced is printed apart.
 
 What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
 Where that environment is not the server's, as in CI, pass --without-credential: then it is listed, and --fail-on heeds it.
-Where no provider credential is set at all, --fail-on counts everything that the rules permit, and says so.
+If no provider credential is set at all, --fail-on counts every permitted model, and prints that.
 An exported document does not say what can be called: between two of them every mapping of the catalogue counts.
 
-A draft holds rules as the master API takes them (caps of prices in USD per million tokens), each with its \`key\`,
-\`member\` or \`organization: true\`; with the \`id\` of a rule, what becomes another, or \`remove: true\`:
+A draft entry adds a rule as the master API takes it (price caps in USD per million tokens, with its \`key\`, \`member\` or
+\`organization: true\`), changes one (\`id\` plus new fields) or removes one (\`id\`, \`remove: true\`):
 
   rules:
     - key: CI

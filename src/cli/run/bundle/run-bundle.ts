@@ -37,7 +37,7 @@ export function showBundleStatus(env: Environment, { json }: BundleOptions): voi
   print(`in force  ${knownText(active)}, ${held === undefined ? `from ${active.source}` : 'by a rollback'}`);
   if (previous !== undefined) print(`before    ${knownText(previous)}, from ${previous.source}`);
   if (refusal !== undefined) print(`refused   ${refusal.code}, since ${refusal.at}: ${refusal.message}`);
-  if (held !== undefined) print('The rollback holds until the source has a bundle that is neither of the two.');
+  if (held !== undefined) print('The gateway ignores the bundle you left until the source offers a third one.');
   print('');
   printTable(['TIME', 'WHAT', 'REVISION', 'ARCHIVE', 'REASON'], state.history.map(row), 'Nothing was offered.');
 }
