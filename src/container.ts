@@ -11,16 +11,14 @@ import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { createTakeRate } from './core/access/rate-limit.ts';
-import { createRateWindows, createSharedTakeRate } from './core/access/shared-rates.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
-import { bodyLimitsOf, createGateway, type Gateway, type GatewayDeps, hostsOf, listenTimesOf } from './gateway.ts';
-import { findAddress, type Listener, listen } from './http/connection/listen.ts';
+import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
+import { type Listener, listen } from './http/connection/listen.ts';
 import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
 import { Closers } from './lib/closers.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
-import type { PolicyInForce } from './policy/active-policy.ts';
 import { REFUSAL_CODES } from './policy/archive/bundle-refused.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
@@ -34,7 +32,6 @@ import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
 import { createAnalyst } from './workbench/analysis/analyst.ts';
 import { createPolicyKeeper } from './workbench/bundles/policy-keeper.ts';
-import { Workers, type WorkersDeps } from './workers/workers.ts';
 
 export interface Overrides {
   readonly clock?: Clock;
@@ -113,43 +110,24 @@ async function build(
   const policy = await createPolicyKeeper({ config, clock, telemetry });
   closers.add(() => policy.close());
   const stopping = new AbortController();
-  const canRecord = createRecordingCheck(store, clock);
-  const rateWindows = config.workers === 1 ? undefined : createRateWindows();
-  const takeRate =
-    rateWindows === undefined
-      ? createTakeRate(config.rateLimits)
-      : createSharedTakeRate(config.rateLimits, rateWindows);
-  const front =
-    rateWindows === undefined
-      ? await frontHere(
-          {
-            config,
-            clock,
-            secrets: { peppers, encryptionKeys, signingKey },
-            telemetry,
-            store,
-            catalog,
-            sandboxOrigin: sandbox?.origin,
-            takeRate,
-            canRecord,
-            policy: policy.inForce(),
-            stopping: stopping.signal,
-            prepareMcp,
-          },
-          closers,
-        )
-      : frontOfWorkers(
-          {
-            config,
-            store,
-            canRecord,
-            policy: policy.inForce(),
-            telemetry,
-            rateWindows,
-            sandboxOrigin: sandbox?.origin,
-          },
-          stopping.signal,
-        );
+  const takeRate = createTakeRate(config.rateLimits);
+  const gateway = await createGateway(
+    {
+      config,
+      clock,
+      secrets: { peppers, encryptionKeys, signingKey },
+      telemetry,
+      store,
+      catalog,
+      sandboxOrigin: sandbox?.origin,
+      takeRate,
+      canRecord: createRecordingCheck(store, clock),
+      policy: policy.inForce(),
+      stopping: stopping.signal,
+      prepareMcp,
+    },
+    closers,
+  );
   const { timeouts, limits } = config;
   const managementLoad = new Load({
     maxInFlight: limits.managementInFlight,
@@ -189,7 +167,7 @@ async function build(
     keepAliveMs: timeouts.keepAliveComment,
     takeRate,
     load: managementLoad,
-    readiness: front.readiness,
+    readiness: gateway.readiness,
     policyStatus: () => policy.inForce().status,
     policyHistory: policy.history,
     hosts: hostsOf(config, config.management.host),
@@ -204,8 +182,10 @@ async function build(
     bundleDigest: () => policy.inForce().bundle.digest,
     policyTimes: () => policy.inForce().status,
     refusalCodes: REFUSAL_CODES,
-    ...front.watched,
-    loads: { ...front.loads, management: managementLoad },
+    loads: { gateway: gateway.load, management: managementLoad },
+    cacheEntries: gateway.cacheEntries,
+    cacheBytes: gateway.cacheBytes,
+    restingTargets: gateway.restingTargets,
     queuedWrites: store.waitingWrites,
   });
   const listeners: FrontListener[] = [];
@@ -218,69 +198,19 @@ async function build(
     variable: 'MANAGEMENT_PORT',
   });
   listeners.push(management);
-  const gateway = await front.listen();
-  listeners.push(gateway);
-  policy.follow(front.activate);
+  const front = await listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' });
+  listeners.push(front);
+  policy.follow(gateway.activate);
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));
 
   return {
-    gateway,
+    gateway: front,
     management,
     firstRun: first,
     providers: await store.read((db) => listActiveProviders(db, config)),
     close: () => closers.close(),
-  };
-}
-
-/** What serves callers, as the rest of the product sees it. */
-interface Front {
-  readiness(): Promise<string | undefined>;
-  readonly loads: Readonly<Record<string, Load>>;
-  activate(next: PolicyInForce): void;
-  readonly watched: Pick<Gateway, 'cacheEntries' | 'cacheBytes' | 'restingTargets'>;
-  listen(): Promise<FrontListener>;
-}
-
-async function frontHere(deps: GatewayDeps, closers: Closers): Promise<Front> {
-  const { config } = deps;
-  const gateway = await createGateway(deps, closers);
-  return {
-    readiness: gateway.readiness,
-    activate: gateway.activate,
-    loads: { gateway: gateway.load },
-    watched: gateway,
-    listen: () => listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' }),
-  };
-}
-
-function frontOfWorkers(deps: WorkersDeps, stopping: AbortSignal): Front {
-  const { config, telemetry, canRecord } = deps;
-  let workers: Workers | undefined;
-  return {
-    // Of this thread: each worker tells for itself whether it has room.
-    async readiness() {
-      if (stopping.aborted) return 'stopping';
-      if (telemetry.isLate()) return 'overloaded';
-      return (await canRecord()) ? undefined : 'cannot_record';
-    },
-    loads: {},
-    activate: (next) => workers?.activate(next),
-    watched: { cacheEntries: () => 0, cacheBytes: () => 0, restingTargets: () => 0 },
-    async listen() {
-      const { origin, port } = await findAddress({ ...config.gateway, variable: 'PORT' });
-      const started = new Workers(deps, port);
-      try {
-        await started.start();
-      } catch (error) {
-        await started.close(0);
-        throw error;
-      }
-      workers = started;
-      telemetry.addCounts(() => started.counts());
-      return { origin, close: (graceMs) => started.close(graceMs) };
-    },
   };
 }
 

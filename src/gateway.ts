@@ -60,7 +60,6 @@ export interface Gateway {
   readiness(): Promise<string | undefined>;
   /** The next decision is made by this policy. */
   activate(next: PolicyInForce): void;
-  bundleDigest(): string;
   cacheEntries(): number;
   cacheBytes(): number;
   restingTargets(): number;
@@ -203,7 +202,6 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     load,
     readiness,
     activate: policy.activate,
-    bundleDigest: () => pdp().bundleDigest,
     cacheEntries: () => cache.entries,
     cacheBytes: () => cache.bytes,
     restingTargets: () => health.resting(),

@@ -1,13 +1,10 @@
 import {
-  AggregatorRegistry,
   Counter,
   type CounterConfiguration,
   collectDefaultMetrics,
   Gauge,
   type GaugeConfiguration,
   Histogram,
-  type MetricObjectWithValues,
-  type MetricValue,
   Registry,
 } from 'prom-client';
 import type { Mapping } from './domain/model.ts';
@@ -102,22 +99,8 @@ export interface Metrics {
   decisionsFiled(decisions: { readonly written: number; readonly dropped: number }): void;
   /** Adds what can be read at any moment; once. */
   watch(watched: Watched): void;
-  /** What this thread has counted, as plain values. */
-  counts(): Promise<Counts>;
-  /** From now on the exposition is the sum of this thread's counts and those of others. */
-  addCounts(ofOthers: () => Promise<readonly Counts[]>): void;
   /** All of it in Prometheus' text format. */
   exposition(): Promise<string>;
-}
-
-/** What a registry holds, in the form that can be added up. */
-export type Counts = readonly MetricObjectWithValues<MetricValue<string>>[];
-
-/** The sum of what threads have counted that are gone: what only they held is left out. */
-export function sumOfEnded(counts: readonly Counts[]): Promise<Counts> {
-  // Prom-client names the type by a text, whatever its types say.
-  const lasting = counts.map((each) => each.filter(({ type }) => String(type) !== 'gauge'));
-  return AggregatorRegistry.aggregate(lasting).getMetricsAsJSON();
 }
 
 /** Seconds; the first two are those of OpenTelemetry's conventions for generative AI. */
@@ -221,9 +204,6 @@ export const METRICS = {
   ),
 };
 
-/** Every thread tells it. */
-const BUILD = { ...METRICS.build, aggregator: 'first' } as const;
-
 /** What events move, by registry: several containers may live in one process. */
 function instruments(registers: Registry[]) {
   /** Counted apart, by the labels in their order, and handed over when someone looks. */
@@ -296,7 +276,7 @@ function watch(watched: Watched, registers: Registry[]): void {
     number(METRICS.policyActivated, () => policyTimes().activatedAt / 1000);
     number(METRICS.policyChecked, () => (policyTimes().checkedAt ?? 0) / 1000);
   }
-  watchGauge(BUILD, (each) => {
+  watchGauge(METRICS.build, (each) => {
     const { version, catalogDate } = watched;
     each.reset();
     each.set({ version, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
@@ -329,14 +309,7 @@ export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const process = processRegistry();
   const counted = instruments(registers);
-  let countsOfOthers: (() => Promise<readonly Counts[]>) | undefined;
   const reportingRules = new Set<string>();
-  const counts = () => Registry.merge(registers).getMetricsAsJSON();
-  async function sum(): Promise<string> {
-    if (countsOfOthers === undefined) return Registry.merge([...registers, process]).metrics();
-    const [own, others] = await Promise.all([counts(), countsOfOthers()]);
-    return Registry.merge([AggregatorRegistry.aggregate([own, ...others]), process]).metrics();
-  }
   /** Under way: everyone who asks meanwhile gets this one. */
   let gathering: Promise<string> | undefined;
 
@@ -409,14 +382,12 @@ export function createMetrics(): Metrics {
       for (const code of watched.refusalCodes ?? []) counted.policyRefusals.of(code).isShown = true;
       watch(watched, registers);
     },
-    counts,
-    addCounts(ofOthers) {
-      countsOfOthers = ofOthers;
-    },
     exposition: () => {
-      gathering ??= sum().finally(() => {
-        gathering = undefined;
-      });
+      gathering ??= Registry.merge([...registers, process])
+        .metrics()
+        .finally(() => {
+          gathering = undefined;
+        });
       return gathering;
     },
   };

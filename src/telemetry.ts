@@ -16,8 +16,6 @@ export interface TelemetryOptions {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** Where the access log goes: a file's path, `stdout`, or `off`. */
   accessLog: string;
-  /** Takes the lines for another thread to write; absent: they are written here. */
-  handOver?: (target: string, lines: string) => void;
 }
 
 /** One line of the access log: what happened, never what was said. No prompt, no secret. */
@@ -76,8 +74,6 @@ export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded'
   isLate(): boolean;
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
-  /** Writes what the telemetry of another thread has handed over. */
-  write(target: string, lines: string): void;
   /** Resolves when all that was logged has been handed to the system. */
   close(): Promise<void>;
 }
@@ -135,12 +131,8 @@ function destination(target: string): LogStream {
 
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const streams = new Map<string, LogStream>();
-  const { handOver } = options;
-  const streamTo = (target: string): pino.DestinationStream | undefined => {
-    if (target === 'off' || options.level === 'silent') return undefined;
-    if (handOver !== undefined) return { write: (lines) => handOver(target, lines) };
-    return getOrMake(streams, target, () => destination(target));
-  };
+  const streamTo = (target: string): LogStream | undefined =>
+    target === 'off' || options.level === 'silent' ? undefined : getOrMake(streams, target, () => destination(target));
   const { requestEnded, attemptEnded, overReserved, loopDelayed, ...metrics } = createMetrics();
   const stdout = streamTo('stdout');
   const log = pino({ base: null, level: options.level, timestamp: pino.stdTimeFunctions.isoTime }, stdout);
@@ -204,7 +196,6 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     },
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),
-    write: (target, lines) => streamTo(target)?.write(lines),
     async close() {
       clearInterval(flushing);
       loop?.close();

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -23,16 +22,6 @@ function messageOf(env: Record<string, string>): string {
 }
 
 describe('the configuration', () => {
-  it.runIf(process.platform === 'linux')('leaves a core to the thread that writes for several workers', () => {
-    const workers = (text: string): number => readConfig({ WORKERS: text }).workers;
-    expect([workers('7'), workers('64'), workers('auto')]).toEqual([7, 64, Math.max(1, availableParallelism() - 1)]);
-  });
-
-  it.runIf(process.platform !== 'linux')('has one worker where several cannot share a port', () => {
-    expect(readConfig({ WORKERS: 'auto' }).workers).toBe(1);
-    expect(messageOf({ WORKERS: '2' })).toBe('WORKERS must be 1: only on Linux do several threads share a port.');
-  });
-
   it('has a default for everything', () => {
     expect(readConfig({})).toEqual({
       gateway: { host: '127.0.0.1', port: 8080 },
@@ -49,7 +38,6 @@ describe('the configuration', () => {
       retentionDays: undefined,
       bundleTrust: { publicKeyFile: undefined, scope: undefined },
       sandbox: true,
-      workers: 1,
       defaultImageModel: 'sandbox-image-plus',
       metadataForm: 'object',
       moderationModel: 'sandbox-moderation',
@@ -113,7 +101,6 @@ describe('the configuration', () => {
       MAX_DEPTH: '2',
       MAX_JSON_VALUES: '18',
       MAX_JSON_FIELDS: '19',
-      WORKERS: '1',
       MAX_IN_FLIGHT: '3',
       MAX_BUFFERED_BYTES: '4',
       MANAGEMENT_MAX_IN_FLIGHT: '20',
@@ -162,7 +149,6 @@ describe('the configuration', () => {
       retentionDays: 90,
       bundleTrust: { publicKeyFile: '/etc/portcullis/policy.pem', scope: 'write' },
       sandbox: false,
-      workers: 1,
       defaultImageModel: 'acme/painter',
       metadataForm: 'strings',
       moderationModel: 'omni-moderation-latest',
@@ -281,8 +267,6 @@ describe('a wrong variable is named, with what it must be', () => {
     ['MAX_BODY_BYTES must be a whole number of bytes from 1 to 99999999999.', { MAX_BODY_BYTES: '10MB' }],
     ['MAX_DEPTH must be a whole number from 1 to 999.', { MAX_DEPTH: '1000' }],
     ['IDLE_TIMEOUT_MS must be a whole number of milliseconds from 1 to 999999999.', { IDLE_TIMEOUT_MS: '0' }],
-    ['WORKERS must be a whole number from 1 to 64, or `auto`.', { WORKERS: '65' }],
-    ['WORKERS must be a whole number from 1 to 64, or `auto`.', { WORKERS: '0' }],
     ['MAX_IN_FLIGHT must be a whole number from 1 to 999999999.', { MAX_IN_FLIGHT: '1.5' }],
     [
       'RATE_LIMIT_CHAT_PER_MINUTE must be a whole number from 1 to 999999999, or `off`.',

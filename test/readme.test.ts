@@ -124,7 +124,7 @@ describe('the HTTP API', () => {
 });
 
 describe('the tests that prove a guarantee', () => {
-  const DEEP = /^test\/(attacks|cli|faults|process|workers)\b|\.property\.test\.ts$/;
+  const DEEP = /^test\/(attacks|cli|faults|process)\b|\.property\.test\.ts$/;
 
   it('are run by the command that is named: the quick ones by npm test, the long ones by test:deep', () => {
     const wrong = [...documentation.matchAll(/\bnpm (test|run test:deep) -- ((?:test\/[\w./-]+ ?)+)/g)].flatMap(

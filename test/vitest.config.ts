@@ -1,8 +1,8 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { GUARD_URL } from './support/network-guard-env.ts';
 
-/** What takes long: attacks, a network that fails, whole processes, commands, several threads, random cases. `npm run test:deep` runs these. */
-const DEEP = ['test/{attacks,cli,faults,process,workers}/**/*.test.ts', 'test/**/*.property.test.ts'];
+/** What takes long: attacks, a network that fails, whole processes, commands, random cases. `npm run test:deep` runs these. */
+const DEEP = ['test/{attacks,cli,faults,process}/**/*.test.ts', 'test/**/*.property.test.ts'];
 
 const common = {
   root: new URL('..', import.meta.url).pathname,

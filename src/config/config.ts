@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import schema from '../../schemas/config.json' with { type: 'json' };
 import type { AddressRange } from '../domain/client-ip.ts';
@@ -61,8 +60,6 @@ export interface Config {
   readonly accessLog: string;
   /** Absolute; where decisions are written as they are made, and kept. Undefined: nowhere. */
   readonly decisionFile: { readonly path: string; readonly maxBytes: number; readonly kept: number } | undefined;
-  /** Threads that serve the gateway; 1: the one that does everything else too. */
-  readonly workers: number;
   readonly limits: {
     readonly bodyBytes: number;
     readonly depth: number;
@@ -166,7 +163,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
             maxBytes: Number(variables.DECISION_LOG_MAX_BYTES),
             kept: Number(variables.DECISION_LOG_KEPT_FILES),
           },
-    workers: readWorkers(variables.WORKERS),
     limits: {
       bodyBytes: Number(variables.MAX_BODY_BYTES),
       depth: Number(variables.MAX_DEPTH),
@@ -255,15 +251,6 @@ function readProxies(text: string): AddressRange[] {
 }
 
 const numberOrOff = (text: string): number | undefined => (text === 'off' ? undefined : Number(text));
-
-/** `auto`: a core for each and one for the thread that writes. @throws ConfigError where several cannot share a port */
-function readWorkers(text: string): number {
-  const canShare = process.platform === 'linux';
-  if (text === 'auto') return canShare ? Math.max(1, availableParallelism() - 1) : 1;
-  if (text !== '1' && !canShare)
-    throw new ConfigError('WORKERS must be 1: only on Linux do several threads share a port.');
-  return Number(text);
-}
 
 /** @throws ConfigError for a server that could be impersonated, or whose bundles nobody vouches for */
 function readPolicyBundle(variables: Environment): PolicyBundleConfig | undefined {

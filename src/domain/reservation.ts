@@ -16,20 +16,10 @@ export interface Bound {
   readonly maxOutputTokens: number;
 }
 
-/** What a worst case is made of: plain values, which can cross to another thread. */
-export interface CallBounds {
-  /** Of the candidates; at least one. */
-  readonly bounds: readonly Bound[];
-  /** The output is cut to what the limit pays for: of a chat whose caller named no maximum. */
-  readonly isCut: boolean;
-}
-
 /** What one call may cost at most, in pico-dollars. */
 export interface WorstCase {
   /** With less it cannot be made. */
   readonly least: bigint;
-  /** Of which `worstCaseWithin` makes it again on another thread; absent where it never leaves its own. */
-  readonly of?: CallBounds;
   /** The most of it that an amount of at least `least` pays for. */
   within(amount: bigint): Reservation;
 }

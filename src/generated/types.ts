@@ -4279,10 +4279,6 @@ export interface Environment {
    */
   MAX_JSON_FIELDS: string;
   /**
-   * Threads that [serve the gateway](../workers/README.md), each with an event loop of its own; one more writes for all of them. `1`: one thread does it all. `auto`: as many as there are cores, less one. More than one needs Linux.
-   */
-  WORKERS: string;
-  /**
    * Requests that the gateway handles at once; more are 503 `overloaded`. An address without a key gets at most a tenth of them, a key three fifths, an organization four fifths.
    */
   MAX_IN_FLIGHT: string;

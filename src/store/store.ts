@@ -85,8 +85,6 @@ export interface Store {
   read<T>(query: (db: Database) => T): Promise<T>;
   /** Runs query functions in one transaction of the writer. They must not wait, and may run twice. */
   write<T>(operation: (db: Database, now: number) => T): Promise<T>;
-  /** What is committed until now is seen by the next read, also in a turn of the event loop that has looked before. */
-  lookAgain(): void;
   /** Writes that wait for the next transaction. */
   waitingWrites(): number;
   /** Commits what waits, then closes the file. */
@@ -170,7 +168,6 @@ export function createStore(options: StoreOptions): Store {
     recoverOpenCalls: () => write(recoverOpenCalls),
     read,
     write,
-    lookAgain: () => freshness.lookAgain(),
     waitingWrites: () => writer.waiting,
     close: () => {
       writer.flush();

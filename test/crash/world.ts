@@ -43,7 +43,6 @@ export async function createWorld(upstreamOrigin: string): Promise<World> {
     LOG_LEVEL: 'silent',
     ALLOW_PRIVATE_UPSTREAMS: new URL(upstreamOrigin).host,
     RATE_LIMIT_CHAT_PER_MINUTE: '1000000',
-    WORKERS: process.env.WORKERS ?? '1',
   };
   const first = new Serving(env);
   await first.origin();

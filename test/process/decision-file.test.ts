@@ -33,46 +33,41 @@ async function load({ origin }: ServingProcess, key: string, calls: number): Pro
 
 const linesOf = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
-it.each(['1', '2'])(
-  'the file has what the database has, with WORKERS=%s',
-  async (workers) => {
-    const env = {
-      DATA_DIR: dataDir,
-      WORKERS: workers,
-      DECISION_LOG_FILE: path.join(logDir, 'decisions.ndjson'),
-      DECISION_LOG_MAX_BYTES: '40000',
-      DECISION_LOG_KEPT_FILES: '999',
-    };
-    const first = await serve(env);
-    const key = first.key ?? '';
-    const denial = await portcullis(['rules', 'add', '--organization', 'deny_models', 'sandbox-paid'], {
-      DATA_DIR: dataDir,
-    });
-    expect(denial.code).toBe(0);
-    const loading = load(first, key, 40);
-    await new Promise((resolve) => setTimeout(resolve, 2500));
-    first.child.kill('SIGKILL');
-    await loading;
+it('the file has what the database has', async () => {
+  const env = {
+    DATA_DIR: dataDir,
+    DECISION_LOG_FILE: path.join(logDir, 'decisions.ndjson'),
+    DECISION_LOG_MAX_BYTES: '40000',
+    DECISION_LOG_KEPT_FILES: '999',
+  };
+  const first = await serve(env);
+  const key = first.key ?? '';
+  const denial = await portcullis(['rules', 'add', '--organization', 'deny_models', 'sandbox-paid'], {
+    DATA_DIR: dataDir,
+  });
+  expect(denial.code).toBe(0);
+  const loading = load(first, key, 40);
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  first.child.kill('SIGKILL');
+  await loading;
 
-    const second = await serve(env);
-    await load(second, key, 15);
-    const metrics = await (await fetch(`${second.management}/metrics`)).text();
-    expect(metrics).toContain('portcullis_dropped_decisions_total 0');
-    second.child.kill('SIGTERM');
-    expect(await second.ended).toMatchObject({ code: 0, stderr: '' });
+  const second = await serve(env);
+  await load(second, key, 15);
+  const metrics = await (await fetch(`${second.management}/metrics`)).text();
+  expect(metrics).toContain('portcullis_dropped_decisions_total 0');
+  second.child.kill('SIGTERM');
+  expect(await second.ended).toMatchObject({ code: 0, stderr: '' });
 
-    const exported = await portcullis(['decisions', 'export', '--to', '2099-01-01'], { DATA_DIR: dataDir });
-    const folder = path.dirname(env.DECISION_LOG_FILE);
-    const files = readdirSync(folder).filter((name) => !name.endsWith('.position'));
-    const texts = files.map((name) => readFileSync(path.join(folder, name), 'utf8'));
-    expect(texts.every((text) => text === '' || text.endsWith('\n'))).toBe(true);
-    const lines = texts.flatMap(linesOf);
-    expect(lines.length).toBeGreaterThan(CALLERS * 15);
-    expect(files.length).toBeGreaterThan(2);
-    expect(lines.sort()).toEqual(linesOf(exported.stdout).sort());
-  },
-  120_000,
-);
+  const exported = await portcullis(['decisions', 'export', '--to', '2099-01-01'], { DATA_DIR: dataDir });
+  const folder = path.dirname(env.DECISION_LOG_FILE);
+  const files = readdirSync(folder).filter((name) => !name.endsWith('.position'));
+  const texts = files.map((name) => readFileSync(path.join(folder, name), 'utf8'));
+  expect(texts.every((text) => text === '' || text.endsWith('\n'))).toBe(true);
+  const lines = texts.flatMap(linesOf);
+  expect(lines.length).toBeGreaterThan(CALLERS * 15);
+  expect(files.length).toBeGreaterThan(2);
+  expect(lines.sort()).toEqual(linesOf(exported.stdout).sort());
+}, 120_000);
 
 it('a folder that is not there keeps the process from starting, and is not made', async () => {
   const folder = path.join(logDir, 'nope');

@@ -41,47 +41,42 @@ const REFUSED: readonly (readonly [code: string, archive: Buffer])[] = [
   ['archive', archive('r8').subarray(0, 20_000)],
 ];
 
-it.each(['1', '2'])(
-  'every bundle that may not serve is refused while callers are served, on %s thread(s)',
-  { timeout: 180_000 },
-  async (WORKERS) => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'bundles-'));
-    const file = path.join(folder, 'bundle.tar.gz');
-    writeFileSync(path.join(folder, 'key.pem'), key.publicKey);
-    writeFileSync(file, archive('v1'));
-    const gateway = await startGateway({
-      POLICY_BUNDLE: file,
-      POLICY_BUNDLE_PUBLIC_KEY: path.join(folder, 'key.pem'),
-      POLICY_BUNDLE_POLL_SECONDS: '1',
-      RATE_LIMIT_CHAT_PER_MINUTE: 'off',
-      WORKERS,
-    });
-    const seen = new Set<string>();
-    let [isOver, calls] = [false, 0];
-    const call = async (): Promise<void> => {
-      while (!isOver) {
-        const { status, headers } = await chat(gateway, hello());
-        seen.add(`${status} ${headers['x-policy-revision']}`);
-        calls += 1;
-      }
-    };
-    const callers = Array.from({ length: CALLERS }, call);
-    const history = () => readBundleState(gateway.dataDir)?.history ?? [];
-    for (const [index, [code, content]] of REFUSED.entries()) {
-      writeFileSync(file, content);
-      await expect.poll(() => history()[0]?.code, { timeout: 60_000 }).toBe(code);
-      await expect.poll(() => history().length, { timeout: 60_000 }).toBeGreaterThanOrEqual(index + 2);
+it('every bundle that may not serve is refused while callers are served', { timeout: 180_000 }, async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'bundles-'));
+  const file = path.join(folder, 'bundle.tar.gz');
+  writeFileSync(path.join(folder, 'key.pem'), key.publicKey);
+  writeFileSync(file, archive('v1'));
+  const gateway = await startGateway({
+    POLICY_BUNDLE: file,
+    POLICY_BUNDLE_PUBLIC_KEY: path.join(folder, 'key.pem'),
+    POLICY_BUNDLE_POLL_SECONDS: '1',
+    RATE_LIMIT_CHAT_PER_MINUTE: 'off',
+  });
+  const seen = new Set<string>();
+  let [isOver, calls] = [false, 0];
+  const call = async (): Promise<void> => {
+    while (!isOver) {
+      const { status, headers } = await chat(gateway, hello());
+      seen.add(`${status} ${headers['x-policy-revision']}`);
+      calls += 1;
     }
-    expect(seen.size).toBe(1);
-    writeFileSync(file, archive('v2'));
-    const revision = async () => Object((await send(gateway.origin, { path: '/ready' })).json).policy?.revision;
-    await expect.poll(revision, { timeout: 60_000 }).toBe('v2');
-    await expect.poll(() => seen.size, { timeout: 60_000 }).toBe(2);
-    isOver = true;
-    await Promise.all(callers);
-    expect([...seen].map((each) => each.slice(0, 4))).toEqual(['200 ', '200 ']);
-    expect(calls).toBeGreaterThan(100);
-    await gateway.close();
-    rmSync(folder, { recursive: true });
-  },
-);
+  };
+  const callers = Array.from({ length: CALLERS }, call);
+  const history = () => readBundleState(gateway.dataDir)?.history ?? [];
+  for (const [index, [code, content]] of REFUSED.entries()) {
+    writeFileSync(file, content);
+    await expect.poll(() => history()[0]?.code, { timeout: 60_000 }).toBe(code);
+    await expect.poll(() => history().length, { timeout: 60_000 }).toBeGreaterThanOrEqual(index + 2);
+  }
+  expect(seen.size).toBe(1);
+  writeFileSync(file, archive('v2'));
+  const revision = async () => Object((await send(gateway.origin, { path: '/ready' })).json).policy?.revision;
+  await expect.poll(revision, { timeout: 60_000 }).toBe('v2');
+  await expect.poll(() => seen.size, { timeout: 60_000 }).toBe(2);
+  isOver = true;
+  await Promise.all(callers);
+  expect([...seen].map((each) => each.slice(0, 4))).toEqual(['200 ', '200 ']);
+  expect(calls).toBeGreaterThan(100);
+  await gateway.close();
+  rmSync(folder, { recursive: true });
+});

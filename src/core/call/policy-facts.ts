@@ -1,7 +1,7 @@
 import type { Mapping } from '../../domain/model.ts';
 import type { ChatRequest, PolicyFacts, PolicyTime } from '../../generated/types.ts';
 import type { Demand } from '../price/demand.ts';
-import { boundOf, worstCaseWithin } from '../price/worst-case.ts';
+import { boundOf, mostOf } from '../price/worst-case.ts';
 import type { CallFacts } from './call.ts';
 
 /** What a request asks for. */
@@ -49,8 +49,7 @@ export const worstCases = (candidates: readonly Mapping[], demand: Demand): Reco
 function worstCaseAt(mapping: Mapping, demand: Demand): [id: string, microDollars: number][] {
   const bound = boundOf(mapping, demand);
   if (bound === undefined) return [];
-  const { least } = worstCaseWithin({ bounds: [bound], isCut: false });
-  return [[mapping.id, Number((least + MICRO - 1n) / MICRO)]];
+  return [[mapping.id, Number((mostOf(bound) + MICRO - 1n) / MICRO)]];
 }
 
 const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const;

@@ -1,6 +1,6 @@
 import { type ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { Mapping, Prices } from '../../domain/model.ts';
-import type { Bound, CallBounds, Reservation, WorstCase } from '../../domain/reservation.ts';
+import type { Bound, Reservation, WorstCase } from '../../domain/reservation.ts';
 import { guessTokens } from '../../domain/usage.ts';
 import type { PolicyInput } from '../../generated/types.ts';
 import type { Demand } from './demand.ts';
@@ -112,27 +112,31 @@ export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
 }
 
+/** What a mapping charges at most, when the answer is as long as it may be. */
+export const mostOf = (bound: Bound): bigint => costAt(bound, bound.maxOutputTokens);
+
 const costAt = ({ fixed, perOutputToken, maxOutputTokens }: Bound, tokens: number): bigint =>
   fixed + perOutputToken * BigInt(Math.min(tokens, maxOutputTokens));
 
 /** Output tokens of each choice that an amount pays for; undefined: as many as may come. */
 function affordable(bound: Bound, amount: bigint): number | undefined {
-  if (costAt(bound, bound.maxOutputTokens) <= amount) return undefined;
+  if (mostOf(bound) <= amount) return undefined;
   return Number((amount - bound.fixed) / bound.perOutputToken);
 }
 
-/** What a call may cost at the most expensive of its candidates. */
-export function worstCaseWithin(of: CallBounds): WorstCase {
-  const { bounds, isCut } = of;
+/**
+ * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
+ * with as much output as their key's limit pays for, and with one token at least.
+ */
+export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
   const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
   const at = (tokens: number): bigint =>
     bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
-  if (!isCut) {
+  if (action !== 'chat' || named !== undefined) {
     const amount = at(most);
-    return { of, least: amount, within: () => ({ amount, maxOutputTokens: null }) };
+    return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
   }
   return {
-    of,
     least: at(1),
     within(amount) {
       const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
@@ -140,13 +144,6 @@ export function worstCaseWithin(of: CallBounds): WorstCase {
     },
   };
 }
-
-/**
- * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
- * with as much output as their key's limit pays for, and with one token at least.
- */
-export const worstCaseOf = (bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase =>
-  worstCaseWithin({ bounds, isCut: action === 'chat' && named === undefined });
 
 /** How long each choice of an answer may get, so that its cost stays within what was reserved. */
 export interface OutputLimit {

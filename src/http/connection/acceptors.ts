@@ -20,20 +20,16 @@ export class Acceptors {
     this.#server = server;
   }
 
-  /**
-   * @param port 0 takes any free one
-   * @param isShared other threads of this process may listen there too, and the address is known to be free of others
-   * Rejects when the address cannot be had, or is in use.
-   */
-  async listen(host: string, port: number, isShared: boolean): Promise<AddressInfo> {
+  /** @param port 0 takes any free one. Rejects when the address cannot be had, or is in use. */
+  async listen(host: string, port: number): Promise<AddressInfo> {
     if (SOCKETS === 1) return bind(this.#server, { host, port });
-    const free = isShared ? port : (await freeAddress(host, port)).port;
-    const shared = { host, port: free, reusePort: true };
-    const [address] = await Promise.all([
-      bind(this.#server, shared),
-      ...this.#others.map((each) => bind(each, shared)),
-    ]);
-    return address;
+    // Sockets that share an address would also share it with those of another gateway: this one finds out whether there is one.
+    const alone = createServer();
+    const free = await bind(alone, { host, port });
+    await new Promise((resolve) => alone.close(resolve));
+    const shared = { host, port: free.port, reusePort: true };
+    const [address] = await Promise.all([this.#server, ...this.#others].map((each) => bind(each, shared)));
+    return address ?? free;
   }
 
   /** Accepts no more; resolves when all connections have ended. */
@@ -42,17 +38,6 @@ export class Acceptors {
       [this.#server, ...this.#others].map((each) => new Promise<void>((resolve) => each.close(() => resolve()))),
     );
   }
-}
-
-/**
- * Sockets that share an address would also share it with those of another gateway: this one finds out whether there is one.
- * Rejects when the address cannot be had, or is in use.
- */
-export async function freeAddress(host: string, port: number): Promise<AddressInfo> {
-  const alone = createServer();
-  const address = await bind(alone, { host, port });
-  await new Promise((resolve) => alone.close(resolve));
-  return address;
 }
 
 function bind(server: TcpServer, options: ListenOptions): Promise<AddressInfo> {

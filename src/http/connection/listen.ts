@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ConfigError } from '../../config/config-value.ts';
-import { Acceptors, freeAddress } from './acceptors.ts';
+import { Acceptors } from './acceptors.ts';
 import { Connections } from './connections.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
 
@@ -11,8 +11,6 @@ export interface ListenOptions {
   host: string;
   /** 0 takes any free port. */
   port: number;
-  /** Other threads of this process listen there too; `findAddress` has found it. */
-  isShared?: boolean;
   /** The environment variable that named the port, for the message when the address cannot be had. */
   variable: string;
   /** Milliseconds for a client to send its headers, and then its body. */
@@ -43,10 +41,7 @@ const FAULTS: Readonly<Record<string, string>> = {
 };
 
 /** What keeps a listener from its address, in one line that names the variable. */
-function explained(
-  error: unknown,
-  { variable, host, port }: Pick<ListenOptions, 'variable' | 'host' | 'port'>,
-): unknown {
+function explained(error: unknown, { variable, host, port }: ListenOptions): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const fault = FAULTS[code];
   return fault === undefined ? error : new ConfigError(`${variable}: cannot listen on ${host}:${port}: ${fault}.`);
@@ -70,16 +65,6 @@ function createHttpServer({ headersTimeoutMs, bodyTimeoutMs }: ListenOptions): S
   });
 }
 
-/** Where several threads may listen. @throws ConfigError when the address cannot be had */
-export async function findAddress(
-  options: Pick<ListenOptions, 'variable' | 'host' | 'port'>,
-): Promise<{ readonly origin: string; readonly port: number }> {
-  const address = await freeAddress(options.host, options.port).catch((error: unknown) => {
-    throw explained(error, options);
-  });
-  return { origin: originOf(address), port: address.port };
-}
-
 /** Serves an app. @throws ConfigError when the address cannot be had */
 export async function listen<State>(app: Koa<State>, options: ListenOptions): Promise<Listener> {
   const serve = app.callback();
@@ -93,11 +78,9 @@ export async function listen<State>(app: Koa<State>, options: ListenOptions): Pr
   const connections = new Connections(server, handle, options.stallTimeoutMs);
   answerMalformedRequests(server, connections);
   const acceptors = new Acceptors(server);
-  const address = await acceptors
-    .listen(options.host, options.port, options.isShared === true)
-    .catch((error: unknown) => {
-      throw explained(error, options);
-    });
+  const address = await acceptors.listen(options.host, options.port).catch((error: unknown) => {
+    throw explained(error, options);
+  });
   return {
     origin: originOf(address),
     async close(graceMs) {

@@ -49,11 +49,6 @@ export class Freshness {
     }
   }
 
-  /** What is committed until now counts for the rest of this turn too. */
-  lookAgain(): void {
-    this.#hasLooked = false;
-  }
-
   /** This connection writes something. */
   changed(): void {
     this.#epoch += 1;

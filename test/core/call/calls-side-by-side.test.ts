@@ -1,5 +1,5 @@
 // 64 callers at once, on a key, or on many keys under one budget, with room for exactly ten of their calls. PARALLEL_ROUNDS says
-// how often in a row (CI: 100), WORKERS on how many threads.
+// how often in a row (CI: 100).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { changeBudget } from '../../../src/admin/tenants/budgets.ts';
@@ -32,7 +32,6 @@ beforeAll(async () => {
   gateway = await startGateway({
     ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host,
     RATE_LIMIT_CHAT_PER_MINUTE: '1000000',
-    WORKERS: process.env.WORKERS ?? '1',
   });
   const { allowPrivateUpstreams } = gateway.config;
   addOwnModels(gateway.db, gateway.firstRun, upstream.origin, allowPrivateUpstreams, { flat: FLAT });

@@ -90,19 +90,6 @@ describe('what was read once', () => {
     db.close();
   });
 
-  it('sees what was committed in the same turn after `lookAgain`', () => {
-    const db = openDatabase(path);
-    const other = openDatabase(path);
-    const freshness = new Freshness(db.connection);
-    const before = freshness.epoch();
-    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
-    expect(freshness.epoch()).toBe(before);
-    freshness.lookAgain();
-    expect(freshness.epoch()).toBe(before + 1);
-    other.close();
-    db.close();
-  });
-
   it('is looked after once in a turn of the event loop, and once more before each write', async () => {
     const db = openDatabase(path);
     const other = openDatabase(path);
