@@ -95,7 +95,7 @@ it('a member refuses, and the application hears of it', async () => {
 
 it('a request that cannot be answered is explained, and goes to nobody', async () => {
   await walker.goto(application.authorizePath({ redirect_uri: 'https://elsewhere.example/' }));
-  await walker.see('oauth-fault', 'Bad Request', 400);
+  await walker.see('oauth-fault', 'This did not work', 400);
 });
 
 it('a member creates a service application, and sees its secret once', async () => {

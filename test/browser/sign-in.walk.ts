@@ -67,7 +67,7 @@ it('a link that was used says so, and leads to sign-in', async () => {
   await signInFirst();
   await walker.press('Sign out');
   await walker.goto(firstLink());
-  await walker.see('used-link', 'Not Found', 404);
+  await walker.see('used-link', 'This link no longer works', 404);
   await walker.page.getByRole('link', { name: 'Go to sign-in' }).click();
   await walker.see('sign-in-from-used-link', 'Sign in');
 });

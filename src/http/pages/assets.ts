@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-export type AssetName = 'style.css' | 'passkeys.js';
+export type AssetName = 'style.css' | 'page.js';
 
 interface Asset {
   readonly type: string;
@@ -16,7 +16,7 @@ function readAsset(name: AssetName, type: string): Asset {
 
 export const ASSETS: Readonly<Record<AssetName, Asset>> = {
   'style.css': readAsset('style.css', 'text/css'),
-  'passkeys.js': readAsset('passkeys.js', 'text/javascript'),
+  'page.js': readAsset('page.js', 'text/javascript'),
 };
 
 /** Changes with the content, which may be kept for ever under it. */

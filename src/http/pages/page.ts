@@ -16,7 +16,7 @@ export interface Page {
   readonly status?: number;
   /** Origins to which a form of the page may lead besides its own, by a redirect too. */
   readonly formAction?: readonly string[];
-  /** Loads the script that speaks to authenticators. */
+  /** Lets the script of the page speak to the gateway, for passkeys. */
   readonly passkeys?: boolean;
 }
 
@@ -83,7 +83,7 @@ function pageHeaders({ formAction = [], passkeys = false }: Partial<Page>): Reco
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 15V7a6 6 0 0 1 12 0v8M5 3v12M8 1v14M11 3v12M2 8h12M2 12h12' fill='none' stroke='%23356bd8' stroke-width='1.4'/%3E%3C/svg%3E";
 
-function markup({ title, body, passkeys = false }: Page): string {
+function markup({ title, body }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -94,7 +94,7 @@ function markup({ title, body, passkeys = false }: Page): string {
 <title>${title} · Portcullis</title>
 <link rel="icon" href="${ICON}">
 <link rel="stylesheet" href="${assetUrl('style.css')}">
-${passkeys && html`<script type="module" src="${assetUrl('passkeys.js')}"></script>`}
+<script type="module" src="${assetUrl('page.js')}"></script>
 </head>
 <body>
 <header class="brand">Portcullis</header>
@@ -119,9 +119,20 @@ const FAULT_ENVELOPE: FaultForm = {
   headers: () => ({ 'cache-control': 'no-store' }),
 };
 
-/** What went wrong, for a person. */
-export function faultPage({ status, message }: Pick<ApiError, 'status' | 'message'>): Page {
-  const title = STATUS_CODES[status] ?? 'Error';
+/** Headings of failures for people; HTTP's own words are for programs. */
+const HEADINGS: ReadonlyMap<number, string> = new Map([
+  [400, 'This did not work'],
+  [401, 'Sign in first'],
+  [403, 'This is not allowed'],
+  [404, 'This link no longer works'],
+  [413, 'That was too long'],
+  [429, 'Too many tries'],
+  [503, 'Busy right now'],
+]);
+
+/** A failure, for a person. @param heading default: by the status */
+export function faultPage({ status, message }: Pick<ApiError, 'status' | 'message'>, heading?: string): Page {
+  const title = heading ?? HEADINGS.get(status) ?? STATUS_CODES[status] ?? 'Error';
   return {
     title,
     body: html`<section class="card">

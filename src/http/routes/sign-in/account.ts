@@ -30,10 +30,10 @@ const DONE: Readonly<Record<string, string>> = {
 };
 
 const METHODS: Readonly<Record<SignInMethod, string>> = {
-  password: 'Password',
-  passkey: 'Passkey',
-  link: 'Link',
-  invitation: 'Invitation',
+  password: 'Signed in by password',
+  passkey: 'Signed in by passkey',
+  link: 'Signed in by link',
+  invitation: 'Signed in by invitation',
 };
 
 /** Who is signed in, and by what they sign in. */
@@ -204,7 +204,7 @@ const sessionsCard = (session: Session, csrf: SafeHtml, sessions: readonly Sessi
 ${sessions.map(
   ({ id, method, createdAt, lastUsedAt }) => html`<li>
 <div><strong>${METHODS[method]}</strong>${id === session.id && html` <span class="tag">this one</span>`}
-<p class="hint">since ${minute(createdAt)} · used ${minute(lastUsedAt)}</p></div>
+<p class="hint">since ${moment(createdAt)} · used ${moment(lastUsedAt)}</p></div>
 ${
   id !== session.id &&
   html`<form method="post" action="/oauth/interaction/account/sessions/end">
@@ -234,3 +234,6 @@ function namedAddress(origin: string): string | undefined {
 
 const day = (time: number): string => formatTime(time).slice(0, 10);
 const minute = (time: number): string => `${formatTime(time).slice(0, 16).replace('T', ' ')} UTC`;
+
+/** A time that the script of the page shows in the reader's time zone, with UTC on hover. */
+const moment = (time: number): SafeHtml => html`<time datetime="${formatTime(time)}">${minute(time)}</time>`;

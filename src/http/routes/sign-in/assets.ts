@@ -14,5 +14,5 @@ const asset =
 
 export function assetRoutes(pages: Pages): void {
   pages.get('/oauth/interaction/assets/style.css', asset('style.css'));
-  pages.get('/oauth/interaction/assets/passkeys.js', asset('passkeys.js'));
+  pages.get('/oauth/interaction/assets/page.js', asset('page.js'));
 }

@@ -1,4 +1,4 @@
-// Speaks to authenticators, which needs a script. Everything else on the pages works without one.
+// Speaks to authenticators and shows local times. Everything else on the pages works without a script.
 
 const FAILED = 'That did not work. Try again.';
 
@@ -50,6 +50,11 @@ function offer(place) {
       button.disabled = false;
     }
   });
+}
+
+for (const time of document.querySelectorAll('time')) {
+  time.title = time.textContent;
+  time.textContent = new Date(time.dateTime).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 }
 
 // Absent where the page is not secure, and in old browsers.
