@@ -7,6 +7,8 @@ export interface TurnsOptions {
   readonly maxWaiting?: number;
   /** How much of that may be one caller's. */
   readonly maxWaitingEach?: number;
+  /** How much of a caller's may be one part's. */
+  readonly maxWaitingPart?: number;
   /** Milliseconds that work may wait for its turn. */
   readonly maxWaitMs?: number;
 }
@@ -17,34 +19,40 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-/** Runs one piece of work at a time. Callers take turns, so that one with much work does not delay another by more than one piece. */
+/**
+ * Runs one piece of work at a time. Callers take turns, so that one with much work does not delay another by more than one piece;
+ * and the parts of a caller, such as the keys of an organization, take turns in the caller's own.
+ */
 export class Turns {
   readonly #what: string;
   readonly #maxWaiting: number;
   readonly #maxWaitingEach: number;
+  readonly #maxWaitingPart: number;
   readonly #maxWaitMs: number;
-  /** By caller, the one whose turn is next first; each list in the order in which the work came. */
-  readonly #waiting = new Map<string, Waiting[]>();
+  /** By caller and part, the one whose turn is next first; each list in the order in which the work came. */
+  readonly #waiting = new Map<string, Map<string, Waiting[]>>();
   #isRunning = false;
 
   constructor({
     what = 'analyses and reports',
     maxWaiting = 8,
     maxWaitingEach = 2,
+    maxWaitingPart = maxWaitingEach,
     maxWaitMs = 60_000,
   }: TurnsOptions = {}) {
     this.#what = what;
     this.#maxWaiting = maxWaiting;
     this.#maxWaitingEach = maxWaitingEach;
+    this.#maxWaitingPart = maxWaitingPart;
     this.#maxWaitMs = maxWaitMs;
   }
 
   /**
-   * @param caller an organization, or an address. @throws ApiError 503 when too much waits already, of all or of this caller, or after
-   * `maxWaitMs`; whatever the work throws
+   * @param caller an organization, or an address @param part of it, such as a key @throws ApiError 503 when too much waits already, of
+   * all, of this caller or of this part, or after `maxWaitMs`; whatever the work throws
    */
-  async take<T>(caller: string, work: () => Promise<T>): Promise<T> {
-    if (this.#isRunning) await this.#turnOf(caller);
+  async take<T>(caller: string, work: () => Promise<T>, part = ''): Promise<T> {
+    if (this.#isRunning) await this.#turnOf(caller, part);
     this.#isRunning = true;
     try {
       return await work();
@@ -54,14 +62,18 @@ export class Turns {
     }
   }
 
-  #turnOf(caller: string): Promise<void> {
-    const all = [...this.#waiting.values()].reduce((count, list) => count + list.length, 0);
-    const theirs = this.#waiting.get(caller) ?? [];
-    if (all >= this.#maxWaiting || theirs.length >= this.#maxWaitingEach) throw this.#busy();
+  #turnOf(caller: string, part: string): Promise<void> {
+    const parts = this.#waiting.get(caller) ?? new Map<string, Waiting[]>();
+    const list = parts.get(part) ?? [];
+    const all = [...this.#waiting.values()].reduce((count, each) => count + waitingIn(each), 0);
+    const isFull = all >= this.#maxWaiting || waitingIn(parts) >= this.#maxWaitingEach;
+    if (isFull || list.length >= this.#maxWaitingPart) throw this.#busy();
     return new Promise((start, giveUp) => {
-      const timer = setTimeout(() => this.#leave(caller, waiting), this.#maxWaitMs);
+      const timer = setTimeout(() => this.#leave(caller, part, waiting), this.#maxWaitMs);
       const waiting: Waiting = { start, giveUp, timer };
-      this.#waiting.set(caller, [...theirs, waiting]);
+      list.push(waiting);
+      parts.set(part, list);
+      this.#waiting.set(caller, parts);
     });
   }
 
@@ -72,22 +84,37 @@ export class Turns {
   }
 
   #startNext(): void {
-    const [next] = this.#waiting;
+    const next = this.#next();
     if (next === undefined) return;
-    const [caller, [first, ...others]] = next;
-    this.#waiting.delete(caller);
-    if (others.length > 0) this.#waiting.set(caller, others);
-    if (first === undefined) return;
-    clearTimeout(first.timer);
+    clearTimeout(next.timer);
     // At once: nobody who comes before the work starts may start theirs.
     this.#isRunning = true;
-    first.start();
+    next.start();
   }
 
-  #leave(caller: string, waiting: Waiting): void {
-    const others = (this.#waiting.get(caller) ?? []).filter((one) => one !== waiting);
-    if (others.length > 0) this.#waiting.set(caller, others);
-    else this.#waiting.delete(caller);
+  /** The caller, and the part of it, whose turn it is come last from now on. */
+  #next(): Waiting | undefined {
+    const [turn] = this.#waiting;
+    const [caller = '', parts = new Map<string, Waiting[]>()] = turn ?? [];
+    const [turnOfPart] = parts;
+    const [part = '', list = []] = turnOfPart ?? [];
+    const first = list.shift();
+    parts.delete(part);
+    if (list.length > 0) parts.set(part, list);
+    this.#waiting.delete(caller);
+    if (parts.size > 0) this.#waiting.set(caller, parts);
+    return first;
+  }
+
+  #leave(caller: string, part: string, waiting: Waiting): void {
+    const parts = this.#waiting.get(caller);
+    const list = parts?.get(part);
+    list?.splice(list.indexOf(waiting), 1);
+    if (list?.length === 0) parts?.delete(part);
+    if (parts?.size === 0) this.#waiting.delete(caller);
     waiting.giveUp(this.#busy());
   }
 }
+
+const waitingIn = (parts: ReadonlyMap<string, readonly Waiting[]>): number =>
+  [...parts.values()].reduce((count, { length }) => count + length, 0);

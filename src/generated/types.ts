@@ -4283,7 +4283,7 @@ export interface Environment {
    */
   MAX_IN_FLIGHT: string;
   /**
-   * Memory that request bodies take at once, parsed form and copies included, and large answers of upstreams, in bytes; more are 503 `overloaded`. Shared out as the requests are.
+   * Memory that request bodies take at once, parsed form and copies included, large answers of upstreams, and images that are decoded, in bytes; more are 503 `overloaded`. Shared out as the requests are.
    */
   MAX_BUFFERED_BYTES: string;
   /**

@@ -92,6 +92,15 @@ export class Place {
     this.#change(0, more);
   }
 
+  /** So many bytes for a while, next to what the request holds. @returns gives them back @throws ApiError 503 `overloaded` */
+  borrow(bytes: number): () => void {
+    if (!this.#hasRoom(bytes)) throw overloaded();
+    this.#change(0, bytes);
+    return () => {
+      if (this.#isHeld) this.#change(0, -bytes);
+    };
+  }
+
   #hasRoom(bytes: number): boolean {
     return this.#load.hasRoom(bytes) && this.#shares.every((share) => share.hasRoom(0, bytes));
   }

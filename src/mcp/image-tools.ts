@@ -8,7 +8,7 @@ import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
 import type { ParsedJson } from '../net/event-stream.ts';
-import { type Picture, pictureOf, previewOf } from './preview.ts';
+import { NotDecoded, type Picture, PictureDecoder, pictureOf, type ReadPicture, type Viewer } from './preview.ts';
 import { field, readPictures } from './read-answer.ts';
 import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
@@ -34,23 +34,33 @@ export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
 }
 
 /** One generated image: the picture, or an address where the provider keeps it. */
-type Generated = { readonly picture: Picture } | { readonly url: string };
+type Generated = { readonly picture: ReadPicture } | { readonly url: string };
 
 /** `generate-image` and `generate-nano-banana`: the same call as `POST /v1/images/generations`, answered with previews. */
-export const imageTools = (deps: ImageToolsDeps): readonly McpTool[] => [generateImageTool(deps), nanoBananaTool(deps)];
+export function imageTools(deps: ImageToolsDeps): readonly McpTool[] {
+  const decoder = new PictureDecoder();
+  return [generateImageTool(deps, decoder), nanoBananaTool(deps, decoder)];
+}
 
-const generateImageTool = (deps: ImageToolsDeps): McpTool =>
+const viewerOf = ({ principal, context, borrow }: ToolCaller): Viewer => ({
+  organizationId: principal.organizationId,
+  keyId: principal.keyId,
+  signal: context.signal,
+  borrow,
+});
+
+const generateImageTool = (deps: ImageToolsDeps, decoder: PictureDecoder): McpTool =>
   defineTool(
     GENERATE_IMAGE,
     validateGenerateImageArguments,
     async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
       const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
       const { images, meta } = await generate(deps, caller, request);
-      return { content: await contentOf(images), _meta: meta };
+      return { content: await contentOf(images, decoder, viewerOf(caller)), _meta: meta };
     },
   );
 
-function nanoBananaTool(deps: ImageToolsDeps): McpTool {
+function nanoBananaTool(deps: ImageToolsDeps, decoder: PictureDecoder): McpTool {
   const { clock, nanoBananaModel } = deps;
   return defineTool(
     GENERATE_NANO_BANANA,
@@ -62,8 +72,12 @@ function nanoBananaTool(deps: ImageToolsDeps): McpTool {
       const request = { prompt, model, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) };
       const { images, meta } = await generate(deps, caller, request);
       const [first] = images;
-      const content = await contentOf(images.slice(0, 1));
-      if (first !== undefined && 'picture' in first) content.push(...(await saved(deps, context, name, first.picture)));
+      const viewer = viewerOf(caller);
+      const content = await contentOf(images.slice(0, 1), decoder, viewer);
+      if (first !== undefined && 'picture' in first) {
+        const inFormat = () => decoder.inFormat(first.picture, name.format, viewer);
+        content.push(...(await saved(deps, context, name, inFormat)));
+      }
       return { content, _meta: meta };
     },
   );
@@ -72,14 +86,18 @@ function nanoBananaTool(deps: ImageToolsDeps): McpTool {
 /** What a result says of the saved file. A file that cannot be written does not take away the image, which is paid for. */
 async function saved(
   { uploadDir, telemetry }: ImageToolsDeps,
-  { requestId }: CallContext,
+  { requestId, signal }: CallContext,
   name: UploadName,
-  picture: Picture,
+  inFormat: () => Promise<Picture>,
 ): Promise<CallToolResult['content']> {
   if (uploadDir === undefined) return [];
   try {
-    return [text(`Saved as ${await saveUpload(uploadDir, name, picture)}.`)];
+    return [text(`Saved as ${await saveUpload(uploadDir, name, await inFormat())}.`)];
   } catch (error) {
+    if (signal.aborted) return [];
+    if (error instanceof NotDecoded) {
+      return [text(`The image was not saved as ${name.format}. ${error.message}`)];
+    }
     if (error instanceof ApiError) return [text(error.message)];
     telemetry.failure(requestId, error);
     return [text('The gateway could not save the image.')];
@@ -101,13 +119,20 @@ async function generate(
   const data = field(json, 'data');
   const { usage, metadata } = outcome.answer.ours;
   return {
-    images: await Promise.all((Array.isArray(data) ? data : []).map((item) => generatedOf(item, longTexts))),
+    images: await generatedIn(Array.isArray(data) ? data.slice(0, request.n ?? 1) : [], longTexts),
     meta: { 'portcullis/usage': usage, 'portcullis/metadata': metadata },
   };
 }
 
 const unreadable = (cause?: unknown): ApiError =>
   new ApiError(502, 'upstream_error', 'The provider sent an image that cannot be read.', { cause });
+
+/** One by one: each header is read in one of the threads that all callers share. @throws ApiError 502 */
+async function generatedIn(items: readonly unknown[], longTexts: ParsedJson['longTexts']): Promise<Generated[]> {
+  const images: Generated[] = [];
+  for (const item of items) images.push(await generatedOf(item, longTexts));
+  return images;
+}
 
 /** @throws ApiError 502 */
 async function generatedOf(item: unknown, longTexts: ParsedJson['longTexts']): Promise<Generated> {
@@ -127,11 +152,31 @@ async function generatedOf(item: unknown, longTexts: ParsedJson['longTexts']): P
   }
 }
 
-async function contentOf(images: readonly Generated[]): Promise<CallToolResult['content']> {
-  const blocks = images.map(async (image): Promise<CallToolResult['content'][number]> => {
-    if ('url' in image) return text(`The provider keeps the image at ${image.url}`);
-    const { bytes, format } = await previewOf(image.picture, images.length);
+/** @throws ApiError 502 for a picture that is damaged */
+async function contentOf(
+  images: readonly Generated[],
+  decoder: PictureDecoder,
+  viewer: Viewer,
+): Promise<CallToolResult['content']> {
+  const content: CallToolResult['content'] = [];
+  for (const image of images) {
+    if ('url' in image) content.push(text(`The provider keeps the image at ${image.url}`));
+    else content.push(await previewBlock(image.picture, images.length, decoder, viewer));
+  }
+  return content;
+}
+
+async function previewBlock(
+  picture: ReadPicture,
+  shared: number,
+  decoder: PictureDecoder,
+  viewer: Viewer,
+): Promise<CallToolResult['content'][number]> {
+  try {
+    const { bytes, format } = await decoder.preview(picture, shared, viewer);
     return { type: 'image', data: bytes.toString('base64'), mimeType: `image/${format}` };
-  });
-  return Promise.all(blocks);
+  } catch (error) {
+    if (error instanceof NotDecoded) return text(`There is no preview. ${error.message}`);
+    throw viewer.signal.aborted ? error : unreadable(error);
+  }
 }

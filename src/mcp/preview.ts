@@ -1,4 +1,6 @@
-import type { Sharp } from 'sharp';
+import type { Metadata, Sharp } from 'sharp';
+import { ApiError } from '../domain/errors.ts';
+import { Turns } from '../domain/turns.ts';
 
 /** Clients cut a result at 1 MiB of JSON, in which these bytes take a third more. */
 const PREVIEW_BYTES = 700_000;
@@ -11,8 +13,17 @@ const TRIES = [
   { side: 256, quality: 50 },
 ] as const;
 
-/** A picture of more pixels is not decoded: it would take more memory than one caller may have. */
+/** A picture of more pixels is not decoded at all. */
 const MAX_PIXELS = 50_000_000;
+
+/** Seconds for one step of the work on a picture. */
+const LIMIT_SECONDS = 10;
+
+/**
+ * Bytes of memory that a pixel takes at most, with 8 bits for each colour, measured with sharp 0.35.5: a preview of what is decoded
+ * line by line, of what is decoded as a whole, and the same picture in another format.
+ */
+const BYTES_A_PIXEL = { line: 2, whole: 6, converted: 12, webp: 16 } as const;
 
 export type ImageFormat = 'png' | 'jpeg' | 'webp' | 'gif';
 
@@ -23,44 +34,123 @@ export interface Picture {
   readonly format: ImageFormat;
 }
 
+/** A picture whose header was read. */
+export interface ReadPicture extends Picture {
+  readonly width: number;
+  readonly height: number;
+  /** It is decoded as a whole: lines come in no order. */
+  readonly isWhole: boolean;
+  readonly bytesAColour: 1 | 2;
+}
+
+/** On whose behalf a picture is decoded. */
+export interface Viewer {
+  readonly organizationId: string;
+  readonly keyId: string;
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal;
+  /** Takes so many bytes of what requests may hold. @returns gives them back @throws ApiError 503 */
+  borrow(bytes: number): () => void;
+}
+
 /** Loaded with the first image: gateways that make none keep the memory. */
-async function decoded(bytes: Buffer): Promise<Sharp> {
+async function opened(bytes: Buffer): Promise<Sharp> {
   const { default: sharp } = await import('sharp');
   // One thread for each image, and nothing kept between images: many callers share this process.
   sharp.concurrency(1);
   sharp.cache(false);
-  return sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error' });
+  return sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error' }).timeout({ seconds: LIMIT_SECONDS });
 }
 
-/** What an image from a provider is. @throws Error for bytes that are no image of a known format */
-export async function pictureOf(bytes: Buffer): Promise<Picture> {
-  const { format: found } = await (await decoded(bytes)).metadata();
+/** What an image from a provider is, by its header. @throws Error for bytes that are no image of a known format */
+export async function pictureOf(bytes: Buffer): Promise<ReadPicture> {
+  const { format: found, width, height, ...more } = await (await opened(bytes)).metadata();
   const format = FORMATS.find((known) => known === found);
   if (format === undefined) throw new Error(`the image is ${found}`);
-  return { bytes, format };
+  return { bytes, format, width, height, isWhole: isDecodedWhole(format, more), bytesAColour: bytesAColour(more) };
+}
+
+const isDecodedWhole = (format: ImageFormat, { isProgressive }: Pick<Metadata, 'isProgressive'>): boolean =>
+  format === 'gif' || isProgressive === true;
+
+const bytesAColour = ({ depth }: Pick<Metadata, 'depth'>): 1 | 2 => (depth === 'uchar' ? 1 : 2);
+
+/** The picture is not decoded, though it can be. The message says why. */
+export class NotDecoded extends Error {
+  override readonly name = 'NotDecoded';
 }
 
 /**
- * The picture as an MCP client can show it: as it is where it is small, otherwise smaller.
- * @param shared number of previews in one result
+ * Decodes pictures, one at a time of all callers, in turn by organization and key: each takes one of the threads that look up names,
+ * read and write files and hash passwords, and so many bytes of `MAX_BUFFERED_BYTES` as its pixels need.
  */
-export async function previewOf(picture: Picture, shared: number): Promise<Picture> {
-  const room = PREVIEW_BYTES / shared;
-  if (picture.bytes.length <= room) return picture;
-  let smaller = picture.bytes;
-  for (const { side, quality } of TRIES) {
-    smaller = await (await decoded(picture.bytes))
-      .resize(side, side, { fit: 'inside', withoutEnlargement: true })
-      .flatten({ background: '#ffffff' })
-      .jpeg({ quality })
-      .toBuffer();
-    if (smaller.length <= room) break;
+export class PictureDecoder {
+  readonly #turns = new Turns({
+    what: 'images',
+    maxWaiting: 64,
+    maxWaitingEach: 16,
+    maxWaitingPart: 8,
+    maxWaitMs: 30_000,
+  });
+
+  /**
+   * The picture as an MCP client can show it: as it is where it is small, otherwise smaller.
+   * @param shared number of previews in one result @throws NotDecoded; Error for a picture that is damaged
+   */
+  async preview(picture: ReadPicture, shared: number, viewer: Viewer): Promise<Picture> {
+    const room = PREVIEW_BYTES / shared;
+    if (picture.bytes.length <= room) return picture;
+    const perPixel = picture.isWhole ? BYTES_A_PIXEL.whole : BYTES_A_PIXEL.line;
+    return this.#decode(picture, perPixel, viewer, async (source) => {
+      const [{ side: most }] = TRIES;
+      const decoded = await source.resize(most, most, INSIDE).flatten(WHITE).png({ compressionLevel: 1 }).toBuffer();
+      let smaller = decoded;
+      for (const { side, quality } of TRIES) {
+        smaller = await (await opened(decoded)).resize(side, side, INSIDE).jpeg({ quality }).toBuffer();
+        if (smaller.length <= room) break;
+      }
+      return { bytes: smaller, format: 'jpeg' };
+    });
   }
-  return { bytes: smaller, format: 'jpeg' };
+
+  /** The same picture in another format. @throws NotDecoded; Error for a picture that is damaged */
+  async inFormat(picture: ReadPicture, format: ImageFormat, viewer: Viewer): Promise<Picture> {
+    if (picture.format === format) return picture;
+    const perPixel = format === 'webp' ? BYTES_A_PIXEL.webp : BYTES_A_PIXEL.converted;
+    return this.#decode(picture, perPixel, viewer, async (source) => ({
+      bytes: await source.toFormat(format).toBuffer(),
+      format,
+    }));
+  }
+
+  async #decode(
+    { bytes, width, height, bytesAColour }: ReadPicture,
+    perPixel: number,
+    { organizationId, keyId, signal, borrow }: Viewer,
+    work: (source: Sharp) => Promise<Picture>,
+  ): Promise<Picture> {
+    const inTurn = async (): Promise<Picture> => {
+      signal.throwIfAborted();
+      const giveBack = borrow(width * height * perPixel * bytesAColour);
+      try {
+        return await work(await opened(bytes));
+      } finally {
+        giveBack();
+      }
+    };
+    try {
+      return await this.#turns.take(organizationId, inTurn, keyId);
+    } catch (error) {
+      const image = `an image of ${width} × ${height} pixels`;
+      if (isLate(error)) throw new NotDecoded(`It takes too long to decode ${image}.`, { cause: error });
+      if (!(error instanceof ApiError)) throw error;
+      throw new NotDecoded(`The gateway has no room to decode ${image} now.`, { cause: error });
+    }
+  }
 }
 
-/** The same picture in another format. */
-export async function inFormat(picture: Picture, format: ImageFormat): Promise<Picture> {
-  if (picture.format === format) return picture;
-  return { bytes: await (await decoded(picture.bytes)).toFormat(format).toBuffer(), format };
-}
+/** Sharp has ended the work at its limit of time. */
+const isLate = (error: unknown): boolean => error instanceof Error && error.message.startsWith('timeout:');
+
+const INSIDE = { fit: 'inside', withoutEnlargement: true } as const;
+const WHITE = { background: '#ffffff' } as const;

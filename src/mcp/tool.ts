@@ -11,6 +11,8 @@ export interface ToolCaller {
   readonly context: CallContext;
   /** Counts the call against the organization's rate limit of an endpoint. @throws ApiError 429 */
   takeRate(endpoint: LimitedEndpoint): void;
+  /** Takes so many bytes of what requests may hold in memory, next to what this one holds. @returns gives them back @throws ApiError 503 */
+  borrow(bytes: number): () => void;
 }
 
 export interface McpTool {

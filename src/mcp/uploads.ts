@@ -4,7 +4,7 @@ import path from 'node:path';
 import { ConfigError } from '../config/config-value.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { makeFolders } from '../folders.ts';
-import { type ImageFormat, inFormat, type Picture } from './preview.ts';
+import type { ImageFormat, Picture } from './preview.ts';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImageFormat>> = {
   '.png': 'png',
@@ -63,15 +63,14 @@ export const defaultFilename = (now: number): string => `nano-banana-${now}.png`
 const existed = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EEXIST';
 
 /**
- * Saves a picture, in the format that its name says, under a name that is free: `cat.png`, `cat-1.png`, … Nothing is overwritten,
+ * Saves a picture, which is in the format of its name, under a name that is free: `cat.png`, `cat-1.png`, … Nothing is overwritten,
  * no link is followed. @param folder absolute @returns the name of the file
  */
 export async function saveUpload(
   folder: string,
-  { stem, extension, format }: UploadName,
-  picture: Picture,
+  { stem, extension }: UploadName,
+  { bytes }: Pick<Picture, 'bytes'>,
 ): Promise<string> {
-  const { bytes } = await inFormat(picture, format);
   for (let suffix = 0; suffix <= MAX_SUFFIX; suffix += 1) {
     const name = suffix === 0 ? `${stem}${extension}` : `${stem}-${suffix}${extension}`;
     try {

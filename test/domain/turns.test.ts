@@ -74,3 +74,34 @@ it('gives up what has waited too long, and its place with it', async () => {
   await running;
   expect(await waiting).toBe('done');
 });
+
+it('serves the keys of an organization in turn, within the turns of the organization', async () => {
+  const turns = new Turns({ maxWaiting: 16, maxWaitingEach: 6, maxWaitingPart: 3 });
+  const first = Promise.withResolvers<void>();
+  const done: string[] = [];
+  const take = (organization: string, key: string) =>
+    turns
+      .take(
+        organization,
+        async () => {
+          if (done.push(`${organization} ${key}`) === 1) await first.promise;
+        },
+        key,
+      )
+      .catch((error: unknown) => error);
+  const loop = ['loop', 'loop', 'loop', 'loop', 'loop'];
+  const outcomes = [...loop, 'colleague', 'colleague'].map((key) => take('org_a', key));
+  outcomes.push(take('org_b', 'loop'));
+  first.resolve();
+
+  expect(await Promise.all(outcomes)).toEqual([...Array(4).fill(undefined), REFUSED, ...Array(3).fill(undefined)]);
+  expect(done).toEqual([
+    'org_a loop',
+    'org_a loop',
+    'org_b loop',
+    'org_a colleague',
+    'org_a loop',
+    'org_a colleague',
+    'org_a loop',
+  ]);
+});

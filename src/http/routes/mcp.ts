@@ -20,7 +20,7 @@ import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/
 import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
 import { apiKeyToken } from '../request/credential.ts';
-import type { AppContext, AppMiddleware, FaultForm } from '../state.ts';
+import { type AppContext, type AppMiddleware, type FaultForm, placeOf } from '../state.ts';
 import { oauthOrigin } from './oauth/oauth-origin.ts';
 
 export interface McpRouteDeps extends LimitRateDeps {
@@ -251,6 +251,7 @@ function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
       principal: principalOf(ctx),
       context: callContext(ctx),
       takeRate: (endpoint) => takeRate(ctx, deps, endpoint),
+      borrow: (bytes) => placeOf(ctx).borrow(bytes),
       onFailure(error) {
         ctx.state.errorCode = error.code;
         if (isOurFault(error)) deps.telemetry.failure(ctx.state.requestId, error);

@@ -1,0 +1,151 @@
+// What all callers share beneath the event loop, libuv's threads and the memory of pictures: nobody holds it up for the others.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import sharp from 'sharp';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type ServingProcess, serve } from '../process/running.ts';
+import { Browser } from '../support/browser.ts';
+import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
+import { newDataDir } from '../support/gateway.ts';
+import { toolResultOf } from '../support/mcp.ts';
+import { type Answer, send } from '../support/request.ts';
+import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../support/upstream.ts';
+
+const MB = 1024 * 1024;
+const SIDE = 7000;
+/** Decodes at once that held all threads, four times over. */
+const MANY = 16;
+
+/** A picture of 49 million pixels in 1 MB. */
+let wall: Buffer;
+let dot: Buffer;
+
+let dataDir: string;
+let uploads: string;
+let upstream: TestUpstream;
+let other: TestUpstream;
+let server: ServingProcess;
+
+beforeAll(async () => {
+  const background = { r: 20, g: 90, b: 200, alpha: 0.5 };
+  wall = await sharp({ create: { width: SIDE, height: SIDE, channels: 4, background } })
+    .png()
+    .toBuffer();
+  dot = await sharp({ create: { width: 8, height: 8, channels: 4, background } })
+    .png()
+    .toBuffer();
+});
+
+beforeEach(async () => {
+  dataDir = newDataDir();
+  uploads = mkdtempSync(path.join(tmpdir(), 'portcullis-uploads-'));
+  upstream = await startUpstream();
+  other = await startUpstream();
+  other.begin((response, received) => {
+    response.setHeader('connection', 'close'); // The next call looks the name up again.
+    return json(completion('Hello'))(response, received);
+  });
+  upstream.begin((response, received) => {
+    const drawn = received.text.includes('a dot') ? dot : wall;
+    return json({ created: 1, data: [{ b64_json: drawn.toString('base64') }] })(response, received);
+  });
+});
+
+afterEach(async () => {
+  await Promise.all([upstream.close(), other.close()]);
+  for (const folder of [dataDir, uploads]) rmSync(folder, { recursive: true, force: true });
+});
+
+async function begin(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  server = await serve({
+    DATA_DIR: dataDir,
+    UPLOAD_DIR: uploads,
+    LOG_LEVEL: 'silent',
+    ...upstreamEnv('acme', upstream.origin, 'sandbox-image-max', 'sandbox-image-max=5/40'),
+    NANO_BANANA_MODEL: 'acme/sandbox-image-max',
+    // By a name, which is looked up.
+    ...upstreamEnv('named', other.origin.replace('127.0.0.1', 'localhost'), 'chatty', 'chatty=1/1'),
+    ...env,
+  });
+}
+
+const post = (target: string, body: object): Promise<Answer> =>
+  send(server.origin, {
+    method: 'POST',
+    path: target,
+    headers: [bearer(server.key ?? ''), JSON_TYPE],
+    body: JSON.stringify(body),
+  });
+
+const draw = (filename: string, prompt = 'a wall'): Promise<Answer> =>
+  post('/mcp', {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'generate-nano-banana', arguments: { prompt, filename } },
+  });
+
+/** A picture that is saved as it is. */
+const drawDot = async (): Promise<number> => (await draw('dot.png', 'a dot')).status;
+
+const textOf = (answer: Answer): string =>
+  toolResultOf(answer)
+    .content.map(({ type, text = type }) => text)
+    .join(' ');
+
+const lookUp = async (): Promise<number> => (await post('/v1/chat/completions', hello({ model: 'chatty' }))).status;
+
+async function signIn(): Promise<number> {
+  const page = '/oauth/interaction/sign-in';
+  const browser = new Browser(server.origin);
+  await browser.get(page);
+  return (await browser.submit(page, { email: 'nobody@example.com', password: 'not the password' })).status;
+}
+
+/** Work over and over for five seconds: the slowest, in milliseconds, and how it ended. */
+async function slowest(work: () => Promise<number>): Promise<{ ms: number; statuses: Set<number> }> {
+  const statuses = new Set<number>();
+  const until = performance.now() + 5000;
+  let ms = 0;
+  while (performance.now() < until) {
+    const startedAt = performance.now();
+    statuses.add(await work());
+    ms = Math.max(ms, performance.now() - startedAt);
+    await sleep(200);
+  }
+  return { ms, statuses };
+}
+
+/** The most memory that the process has had, in bytes. */
+const peakMemory = (): number =>
+  1024 * Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.child.pid}/status`, 'latin1'))?.[1]);
+
+describe.runIf(process.platform === 'linux')('pictures of 49 million pixels', { timeout: 120_000 }, () => {
+  it('hold up no look-up of a name, no sign-in and no file, however many are decoded for one caller', async () => {
+    await begin({ MAX_BUFFERED_BYTES: String(8192 * MB) });
+    await Promise.all([lookUp(), signIn(), drawDot()]);
+    for (let i = 0; i < MANY; i += 1) void draw(`wall-${i}.webp`).catch(() => {});
+    await sleep(2000);
+
+    const [names, people, files] = await Promise.all([slowest(lookUp), slowest(signIn), slowest(drawDot)]);
+
+    expect([names.statuses, people.statuses, files.statuses]).toEqual([new Set([200]), new Set([401]), new Set([200])]);
+    expect([names.ms, people.ms, files.ms].filter((ms) => ms > 2000)).toEqual([]);
+  });
+
+  it('take no more memory than requests may hold, and the caller reads why an image is not saved as asked', async () => {
+    await begin();
+    const before = peakMemory();
+    const texts = (await Promise.all(Array.from({ length: MANY }, () => draw('wall.webp')))).map(textOf);
+
+    const reason = 'The gateway has no room to decode an image of 7000 × 7000 pixels now.';
+    const unsaved = `The image was not saved as webp. ${reason}`;
+    expect(
+      texts.filter((text) => text !== `image ${unsaved}` && text !== `There is no preview. ${reason} ${unsaved}`),
+    ).toEqual([]);
+    expect(texts).toContain(`image ${unsaved}`);
+    expect(peakMemory() - before).toBeLessThan(400 * MB);
+  });
+});
