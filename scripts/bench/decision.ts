@@ -50,6 +50,8 @@ const mapping: Mapping = {
 const context: CallContext = {
   requestId: 'req_bench',
   clientRequestId: undefined,
+  arrivedAt: performance.now(),
+  receivingMs: 0,
   clientIp: CLIENT_IP,
   signal: new AbortController().signal,
   noFallback: false,

@@ -283,13 +283,54 @@ export interface CallRecord {
     [k: string]: unknown;
   } | null;
   /**
-   * As in `metadata.routing`; null: there was none.
+   * As in `metadata.routing`, with how long each took and why it failed; null: there was none.
    */
   attempts:
     | {
+        /**
+         * Milliseconds after the request's arrival. With `durationMs` absent of calls from before they were measured.
+         */
+        startedMs?: number;
+        /**
+         * Milliseconds until its answer was whole, or it failed.
+         */
+        durationMs?: number;
+        /**
+         * Why it failed, as a stable code such as `connection_refused`, `unknown_host`, `tls_expired`, `first_byte_timeout`, `wrong_path` or `credential_refused`.
+         */
+        cause?: string;
+        /**
+         * The same in a sentence.
+         */
+        explanation?: string;
         [k: string]: unknown;
       }[]
     | null;
+  /**
+   * Where the time went, in milliseconds; null: not measured, or the call runs.
+   */
+  timing: {
+    /**
+     * From the request's arrival to the end of its answer: the sum of the next three.
+     */
+    tookMs: number;
+    /**
+     * For which the request's body was waited for.
+     */
+    receivingMs: number;
+    /**
+     * Of all attempts.
+     */
+    providersMs: number;
+    /**
+     * The rest: authentication, policy, database, translation.
+     */
+    gatewayMs: number;
+    /**
+     * When a stream had begun to say something, after the request's arrival; null: no stream, or it said nothing.
+     */
+    firstTokenMs: number | null;
+  } | null;
 }
 
 /**
@@ -953,7 +994,7 @@ export interface LoggedDecision {
     [k: string]: unknown;
   } | null;
   /**
-   * As in `metadata.routing`; null: there was none.
+   * As in `metadata.routing`, with how long each took and why it failed, as of its call; null: there was none.
    */
   attempts:
     | {
@@ -1630,6 +1671,10 @@ export interface LogQuery {
    * The caller's address, or a CIDR range in which it lies.
    */
   address?: string;
+  /**
+   * Milliseconds: only calls that took longer, from the request's arrival to the end of its answer.
+   */
+  slowerThan?: string;
   /**
    * Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time.
    */

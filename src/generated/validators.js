@@ -1187,7 +1187,7 @@ export const validateBudgetState = validate64;
 
 export const validateCallAnswer = validate75;
 const schema31 = {"type":"object","additionalProperties":false,"required":["call"],"properties":{"call":{"$ref":"CallRecord"}},"$id":"CallAnswer"};
-const schema32 = {"type":"object","additionalProperties":false,"required":["id","decisionId","createdAt","settledAt","state","requestId","clientRequestId","projectId","keyId","memberId","action","tool","requestedModel","stream","address","outcome","reason","provider","model","statusCode","errorCode","cost","cached","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","usageEstimated","costDetails","attempts"],"properties":{"id":{"type":"string"},"decisionId":{"type":"string"},"createdAt":{"type":"string"},"settledAt":{"type":["string","null"]},"state":{"type":"string","enum":["open","settled","denied","recovered","released"]},"requestId":{"type":"string"},"clientRequestId":{"type":["string","null"]},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"action":{"type":"string"},"tool":{"type":["string","null"]},"requestedModel":{"type":"string"},"stream":{"type":"boolean"},"address":{"type":["string","null"]},"outcome":{"type":["string","null"],"enum":["permit","deny",null]},"reason":{"type":["string","null"]},"provider":{"type":["string","null"]},"model":{"type":["string","null"]},"statusCode":{"type":["integer","null"]},"errorCode":{"type":["string","null"]},"cost":{"type":["string","null"]},"cached":{"type":"boolean"},"promptTokens":{"type":"integer"},"completionTokens":{"type":"integer"},"reasoningTokens":{"type":"integer"},"cachedTokens":{"type":"integer"},"cacheWriteTokens":{"type":"integer"},"usageEstimated":{"type":"boolean"},"costDetails":{"type":["object","null"],"additionalProperties":true},"attempts":{"type":["array","null"],"items":{"type":"object","additionalProperties":true}}},"$id":"CallRecord"};
+const schema32 = {"type":"object","additionalProperties":false,"required":["id","decisionId","createdAt","settledAt","state","requestId","clientRequestId","projectId","keyId","memberId","action","tool","requestedModel","stream","address","outcome","reason","provider","model","statusCode","errorCode","cost","cached","promptTokens","completionTokens","reasoningTokens","cachedTokens","cacheWriteTokens","usageEstimated","costDetails","attempts","timing"],"properties":{"id":{"type":"string"},"decisionId":{"type":"string"},"createdAt":{"type":"string"},"settledAt":{"type":["string","null"]},"state":{"type":"string","enum":["open","settled","denied","recovered","released"]},"requestId":{"type":"string"},"clientRequestId":{"type":["string","null"]},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"action":{"type":"string"},"tool":{"type":["string","null"]},"requestedModel":{"type":"string"},"stream":{"type":"boolean"},"address":{"type":["string","null"]},"outcome":{"type":["string","null"],"enum":["permit","deny",null]},"reason":{"type":["string","null"]},"provider":{"type":["string","null"]},"model":{"type":["string","null"]},"statusCode":{"type":["integer","null"]},"errorCode":{"type":["string","null"]},"cost":{"type":["string","null"]},"cached":{"type":"boolean"},"promptTokens":{"type":"integer"},"completionTokens":{"type":"integer"},"reasoningTokens":{"type":"integer"},"cachedTokens":{"type":"integer"},"cacheWriteTokens":{"type":"integer"},"usageEstimated":{"type":"boolean"},"costDetails":{"type":["object","null"],"additionalProperties":true},"attempts":{"type":["array","null"],"items":{"type":"object","additionalProperties":true,"properties":{"startedMs":{"type":"integer"},"durationMs":{"type":"integer"},"cause":{"type":"string"},"explanation":{"type":"string"}}}},"timing":{"type":["object","null"],"additionalProperties":false,"required":["tookMs","receivingMs","providersMs","gatewayMs","firstTokenMs"],"properties":{"tookMs":{"type":"integer"},"receivingMs":{"type":"integer"},"providersMs":{"type":"integer"},"gatewayMs":{"type":"integer"},"firstTokenMs":{"type":["integer","null"]}}}},"$id":"CallRecord"};
 
 function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CallRecord" */;
@@ -1203,7 +1203,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.decisionId === undefined) && (missing0 = "decisionId"))) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.settledAt === undefined) && (missing0 = "settledAt"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.requestId === undefined) && (missing0 = "requestId"))) || ((data.clientRequestId === undefined) && (missing0 = "clientRequestId"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.keyId === undefined) && (missing0 = "keyId"))) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.action === undefined) && (missing0 = "action"))) || ((data.tool === undefined) && (missing0 = "tool"))) || ((data.requestedModel === undefined) && (missing0 = "requestedModel"))) || ((data.stream === undefined) && (missing0 = "stream"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.statusCode === undefined) && (missing0 = "statusCode"))) || ((data.errorCode === undefined) && (missing0 = "errorCode"))) || ((data.cost === undefined) && (missing0 = "cost"))) || ((data.cached === undefined) && (missing0 = "cached"))) || ((data.promptTokens === undefined) && (missing0 = "promptTokens"))) || ((data.completionTokens === undefined) && (missing0 = "completionTokens"))) || ((data.reasoningTokens === undefined) && (missing0 = "reasoningTokens"))) || ((data.cachedTokens === undefined) && (missing0 = "cachedTokens"))) || ((data.cacheWriteTokens === undefined) && (missing0 = "cacheWriteTokens"))) || ((data.usageEstimated === undefined) && (missing0 = "usageEstimated"))) || ((data.costDetails === undefined) && (missing0 = "costDetails"))) || ((data.attempts === undefined) && (missing0 = "attempts"))){
+if(((((((((((((((((((((((((((((((((data.id === undefined) && (missing0 = "id")) || ((data.decisionId === undefined) && (missing0 = "decisionId"))) || ((data.createdAt === undefined) && (missing0 = "createdAt"))) || ((data.settledAt === undefined) && (missing0 = "settledAt"))) || ((data.state === undefined) && (missing0 = "state"))) || ((data.requestId === undefined) && (missing0 = "requestId"))) || ((data.clientRequestId === undefined) && (missing0 = "clientRequestId"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.keyId === undefined) && (missing0 = "keyId"))) || ((data.memberId === undefined) && (missing0 = "memberId"))) || ((data.action === undefined) && (missing0 = "action"))) || ((data.tool === undefined) && (missing0 = "tool"))) || ((data.requestedModel === undefined) && (missing0 = "requestedModel"))) || ((data.stream === undefined) && (missing0 = "stream"))) || ((data.address === undefined) && (missing0 = "address"))) || ((data.outcome === undefined) && (missing0 = "outcome"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.statusCode === undefined) && (missing0 = "statusCode"))) || ((data.errorCode === undefined) && (missing0 = "errorCode"))) || ((data.cost === undefined) && (missing0 = "cost"))) || ((data.cached === undefined) && (missing0 = "cached"))) || ((data.promptTokens === undefined) && (missing0 = "promptTokens"))) || ((data.completionTokens === undefined) && (missing0 = "completionTokens"))) || ((data.reasoningTokens === undefined) && (missing0 = "reasoningTokens"))) || ((data.cachedTokens === undefined) && (missing0 = "cachedTokens"))) || ((data.cacheWriteTokens === undefined) && (missing0 = "cacheWriteTokens"))) || ((data.usageEstimated === undefined) && (missing0 = "usageEstimated"))) || ((data.costDetails === undefined) && (missing0 = "costDetails"))) || ((data.attempts === undefined) && (missing0 = "attempts"))) || ((data.timing === undefined) && (missing0 = "timing"))){
 validate76.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -1619,6 +1619,58 @@ let data31 = data30[i0];
 const _errs65 = errors;
 if(errors === _errs65){
 if(data31 && typeof data31 == "object" && !Array.isArray(data31)){
+if(data31.startedMs !== undefined){
+let data32 = data31.startedMs;
+const _errs68 = errors;
+if(!(((typeof data32 == "number") && (!(data32 % 1) && !isNaN(data32))) && (isFinite(data32)))){
+validate76.errors = [{instancePath:instancePath+"/attempts/" + i0+"/startedMs",schemaPath:"#/properties/attempts/items/properties/startedMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid2 = _errs68 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data31.durationMs !== undefined){
+let data33 = data31.durationMs;
+const _errs70 = errors;
+if(!(((typeof data33 == "number") && (!(data33 % 1) && !isNaN(data33))) && (isFinite(data33)))){
+validate76.errors = [{instancePath:instancePath+"/attempts/" + i0+"/durationMs",schemaPath:"#/properties/attempts/items/properties/durationMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid2 = _errs70 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data31.cause !== undefined){
+const _errs72 = errors;
+if(typeof data31.cause !== "string"){
+validate76.errors = [{instancePath:instancePath+"/attempts/" + i0+"/cause",schemaPath:"#/properties/attempts/items/properties/cause/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs72 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data31.explanation !== undefined){
+const _errs74 = errors;
+if(typeof data31.explanation !== "string"){
+validate76.errors = [{instancePath:instancePath+"/attempts/" + i0+"/explanation",schemaPath:"#/properties/attempts/items/properties/explanation/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs74 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
 }
 else {
 validate76.errors = [{instancePath:instancePath+"/attempts/" + i0,schemaPath:"#/properties/attempts/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
@@ -1636,6 +1688,109 @@ var valid0 = _errs63 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.timing !== undefined){
+let data36 = data.timing;
+const _errs76 = errors;
+if((!(data36 && typeof data36 == "object" && !Array.isArray(data36))) && (data36 !== null)){
+validate76.errors = [{instancePath:instancePath+"/timing",schemaPath:"#/properties/timing/type",keyword:"type",params:{type: schema32.properties.timing.type},message:"must be object,null"}];
+return false;
+}
+if(errors === _errs76){
+if(data36 && typeof data36 == "object" && !Array.isArray(data36)){
+let missing1;
+if((((((data36.tookMs === undefined) && (missing1 = "tookMs")) || ((data36.receivingMs === undefined) && (missing1 = "receivingMs"))) || ((data36.providersMs === undefined) && (missing1 = "providersMs"))) || ((data36.gatewayMs === undefined) && (missing1 = "gatewayMs"))) || ((data36.firstTokenMs === undefined) && (missing1 = "firstTokenMs"))){
+validate76.errors = [{instancePath:instancePath+"/timing",schemaPath:"#/properties/timing/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+return false;
+}
+else {
+const _errs78 = errors;
+for(const key1 in data36){
+if(!(((((key1 === "tookMs") || (key1 === "receivingMs")) || (key1 === "providersMs")) || (key1 === "gatewayMs")) || (key1 === "firstTokenMs"))){
+validate76.errors = [{instancePath:instancePath+"/timing",schemaPath:"#/properties/timing/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs78 === errors){
+if(data36.tookMs !== undefined){
+let data37 = data36.tookMs;
+const _errs79 = errors;
+if(!(((typeof data37 == "number") && (!(data37 % 1) && !isNaN(data37))) && (isFinite(data37)))){
+validate76.errors = [{instancePath:instancePath+"/timing/tookMs",schemaPath:"#/properties/timing/properties/tookMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid3 = _errs79 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data36.receivingMs !== undefined){
+let data38 = data36.receivingMs;
+const _errs81 = errors;
+if(!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))){
+validate76.errors = [{instancePath:instancePath+"/timing/receivingMs",schemaPath:"#/properties/timing/properties/receivingMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid3 = _errs81 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data36.providersMs !== undefined){
+let data39 = data36.providersMs;
+const _errs83 = errors;
+if(!(((typeof data39 == "number") && (!(data39 % 1) && !isNaN(data39))) && (isFinite(data39)))){
+validate76.errors = [{instancePath:instancePath+"/timing/providersMs",schemaPath:"#/properties/timing/properties/providersMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid3 = _errs83 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data36.gatewayMs !== undefined){
+let data40 = data36.gatewayMs;
+const _errs85 = errors;
+if(!(((typeof data40 == "number") && (!(data40 % 1) && !isNaN(data40))) && (isFinite(data40)))){
+validate76.errors = [{instancePath:instancePath+"/timing/gatewayMs",schemaPath:"#/properties/timing/properties/gatewayMs/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid3 = _errs85 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data36.firstTokenMs !== undefined){
+let data41 = data36.firstTokenMs;
+const _errs87 = errors;
+if((!(((typeof data41 == "number") && (!(data41 % 1) && !isNaN(data41))) && (isFinite(data41)))) && (data41 !== null)){
+validate76.errors = [{instancePath:instancePath+"/timing/firstTokenMs",schemaPath:"#/properties/timing/properties/firstTokenMs/type",keyword:"type",params:{type: schema32.properties.timing.properties.firstTokenMs.type},message:"must be integer,null"}];
+return false;
+}
+var valid3 = _errs87 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+var valid0 = _errs76 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -13125,13 +13280,14 @@ export const validateKeyTags = validate241;
 export const validatePeriodDurationUnit = validate66;
 
 export const validateLogQuery = validate257;
-const schema112 = {"type":"object","additionalProperties":false,"properties":{"keyId":{"type":"string"},"memberId":{"type":"string"},"requestId":{"type":"string","pattern":"^req_[0-9a-f]{32}$"},"clientRequestId":{"type":"string"},"model":{"type":"string"},"provider":{"type":"string"},"outcome":{"type":"string","enum":["permit","deny"]},"reason":{"type":"string","pattern":"^(allow|deny)_[a-z_]+$"},"ruleId":{"type":"string","pattern":"^rule_[0-9a-f]{32}$"},"groupId":{"type":"string","pattern":"^grp_[0-9a-f]{32}$"},"address":{"type":"string"},"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"limit":{"type":"string","pattern":"^([1-9][0-9]?|1[0-9]{2}|200)$"},"cursor":{"type":"string","maxLength":64}},"$id":"LogQuery"};
+const schema112 = {"type":"object","additionalProperties":false,"properties":{"keyId":{"type":"string"},"memberId":{"type":"string"},"requestId":{"type":"string","pattern":"^req_[0-9a-f]{32}$"},"clientRequestId":{"type":"string"},"model":{"type":"string"},"provider":{"type":"string"},"outcome":{"type":"string","enum":["permit","deny"]},"reason":{"type":"string","pattern":"^(allow|deny)_[a-z_]+$"},"ruleId":{"type":"string","pattern":"^rule_[0-9a-f]{32}$"},"groupId":{"type":"string","pattern":"^grp_[0-9a-f]{32}$"},"address":{"type":"string"},"slowerThan":{"type":"string","pattern":"^(0|[1-9][0-9]{0,8})$"},"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"limit":{"type":"string","pattern":"^([1-9][0-9]?|1[0-9]{2}|200)$"},"cursor":{"type":"string","maxLength":64}},"$id":"LogQuery"};
 const pattern19 = new RegExp("^req_[0-9a-f]{32}$", "u");
 const pattern20 = new RegExp("^(allow|deny)_[a-z_]+$", "u");
 const pattern21 = new RegExp("^rule_[0-9a-f]{32}$", "u");
 const pattern22 = new RegExp("^grp_[0-9a-f]{32}$", "u");
-const pattern23 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
-const pattern25 = new RegExp("^([1-9][0-9]?|1[0-9]{2}|200)$", "u");
+const pattern23 = new RegExp("^(0|[1-9][0-9]{0,8})$", "u");
+const pattern24 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$", "u");
+const pattern26 = new RegExp("^([1-9][0-9]?|1[0-9]{2}|200)$", "u");
 
 function validate257(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LogQuery" */;
@@ -13328,18 +13484,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.from !== undefined){
-let data11 = data.from;
+if(data.slowerThan !== undefined){
+let data11 = data.slowerThan;
 const _errs24 = errors;
 if(errors === _errs24){
 if(typeof data11 === "string"){
 if(!pattern23.test(data11)){
-validate257.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
+validate257.errors = [{instancePath:instancePath+"/slowerThan",schemaPath:"#/properties/slowerThan/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,8})$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,8})$"+"\""}];
 return false;
 }
 }
 else {
-validate257.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate257.errors = [{instancePath:instancePath+"/slowerThan",schemaPath:"#/properties/slowerThan/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -13349,18 +13505,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.to !== undefined){
-let data12 = data.to;
+if(data.from !== undefined){
+let data12 = data.from;
 const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data12 === "string"){
-if(!pattern23.test(data12)){
-validate257.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
+if(!pattern24.test(data12)){
+validate257.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
 }
 else {
-validate257.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate257.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -13370,18 +13526,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.limit !== undefined){
-let data13 = data.limit;
+if(data.to !== undefined){
+let data13 = data.to;
 const _errs28 = errors;
 if(errors === _errs28){
 if(typeof data13 === "string"){
-if(!pattern25.test(data13)){
-validate257.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]?|1[0-9]{2}|200)$"},message:"must match pattern \""+"^([1-9][0-9]?|1[0-9]{2}|200)$"+"\""}];
+if(!pattern24.test(data13)){
+validate257.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
 }
 else {
-validate257.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate257.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -13391,12 +13547,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.cursor !== undefined){
-let data14 = data.cursor;
+if(data.limit !== undefined){
+let data14 = data.limit;
 const _errs30 = errors;
 if(errors === _errs30){
 if(typeof data14 === "string"){
-if(func7(data14) > 64){
+if(!pattern26.test(data14)){
+validate257.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]?|1[0-9]{2}|200)$"},message:"must match pattern \""+"^([1-9][0-9]?|1[0-9]{2}|200)$"+"\""}];
+return false;
+}
+}
+else {
+validate257.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs30 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cursor !== undefined){
+let data15 = data.cursor;
+const _errs32 = errors;
+if(errors === _errs32){
+if(typeof data15 === "string"){
+if(func7(data15) > 64){
 validate257.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
@@ -13406,10 +13583,11 @@ validate257.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/propert
 return false;
 }
 }
-var valid0 = _errs30 === errors;
+var valid0 = _errs32 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -16134,7 +16312,7 @@ validate305.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateProviderKeyCreate = validate310;
 const schema143 = {"type":"object","additionalProperties":false,"required":["provider","label","token"],"properties":{"provider":{"type":"string","minLength":1,"maxLength":512},"label":{"type":"string","minLength":1,"maxLength":256},"token":{"type":"string","minLength":1,"maxLength":4096,"pattern":"^[!-~]+$"},"projectId":{"type":["string","null"],"minLength":1,"maxLength":64},"baseUrl":{"type":["string","null"],"minLength":1,"maxLength":2048},"position":{"type":"integer","minimum":1,"maximum":100},"status":{"$ref":"ProviderKeyStatus"}},"$id":"ProviderKeyCreate"};
-const pattern33 = new RegExp("^[!-~]+$", "u");
+const pattern34 = new RegExp("^[!-~]+$", "u");
 
 function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProviderKeyCreate" */;
@@ -16233,7 +16411,7 @@ validate310.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern33.test(data2)){
+if(!pattern34.test(data2)){
 validate310.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -16521,7 +16699,7 @@ validate314.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properti
 return false;
 }
 else {
-if(!pattern33.test(data1)){
+if(!pattern34.test(data1)){
 validate314.errors = [{instancePath:instancePath+"/token",schemaPath:"#/properties/token/pattern",keyword:"pattern",params:{pattern: "^[!-~]+$"},message:"must match pattern \""+"^[!-~]+$"+"\""}];
 return false;
 }
@@ -18601,7 +18779,7 @@ validate352.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 export const validateTagSetAnswer = validate356;
 const schema155 = {"type":"object","additionalProperties":false,"required":["tagSet"],"properties":{"tagSet":{"$ref":"TagSetRecord"}},"$id":"TagSetAnswer"};
 const schema156 = {"type":"object","additionalProperties":false,"required":["id","createdAt","updatedAt","target","tags"],"properties":{"id":{"type":"string"},"createdAt":{"type":"string"},"updatedAt":{"type":"string"},"target":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$"},"tags":{"$ref":"Tags"}},"$id":"TagSetRecord"};
-const pattern35 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$", "u");
+const pattern36 = new RegExp("^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$", "u");
 const schema157 = {"type":"array","minItems":1,"maxItems":20,"items":{"type":"string","pattern":"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"},"$id":"Tags"};
 
 function validate358(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -18732,7 +18910,7 @@ let data3 = data.target;
 const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
-if(!pattern35.test(data3)){
+if(!pattern36.test(data3)){
 validate357.errors = [{instancePath:instancePath+"/target",schemaPath:"#/properties/target/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$"+"\""}];
 return false;
 }
@@ -18860,7 +19038,7 @@ let data0 = data.target;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern35.test(data0)){
+if(!pattern36.test(data0)){
 validate361.errors = [{instancePath:instancePath+"/target",schemaPath:"#/properties/target/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@-]{1,510}/\\*$"+"\""}];
 return false;
 }
@@ -19044,8 +19222,8 @@ export const validateTags = validate358;
 
 export const validateUsageQuery = validate367;
 const schema161 = {"type":"object","additionalProperties":false,"properties":{"from":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"to":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},"granularity":{"type":"string","enum":["hour","day","total"]},"groupBy":{"type":"string","pattern":"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},"projectId":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"limit":{"type":"string","pattern":"^([1-9][0-9]{0,3}|10000)$"},"cursor":{"type":"string","maxLength":4096},"format":{"type":"string","enum":["json","csv"]}},"$id":"UsageQuery"};
-const pattern40 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
-const pattern41 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
+const pattern41 = new RegExp("^(member|model|provider|project|key)(,(member|model|provider|project|key))*$", "u");
+const pattern42 = new RegExp("^([1-9][0-9]{0,3}|10000)$", "u");
 
 function validate367(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="UsageQuery" */;
@@ -19074,7 +19252,7 @@ let data0 = data.from;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern23.test(data0)){
+if(!pattern24.test(data0)){
 validate367.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -19095,7 +19273,7 @@ let data1 = data.to;
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(!pattern23.test(data1)){
+if(!pattern24.test(data1)){
 validate367.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?$"+"\""}];
 return false;
 }
@@ -19133,7 +19311,7 @@ let data3 = data.groupBy;
 const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
-if(!pattern40.test(data3)){
+if(!pattern41.test(data3)){
 validate367.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/pattern",keyword:"pattern",params:{pattern: "^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"},message:"must match pattern \""+"^(member|model|provider|project|key)(,(member|model|provider|project|key))*$"+"\""}];
 return false;
 }
@@ -19190,7 +19368,7 @@ let data7 = data.limit;
 const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
-if(!pattern41.test(data7)){
+if(!pattern42.test(data7)){
 validate367.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|10000)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|10000)$"+"\""}];
 return false;
 }
@@ -22581,7 +22759,7 @@ export const validateRoutingAttempt = validate391;
 
 export const validateChatRequest = validate406;
 const schema180 = {"type":"object","required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"$ref":"ChatMessage"}},"audio":{"type":["object","null"],"properties":{"format":{"type":"string"},"voice":{"type":["string","object"],"properties":{"id":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false},"frequency_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"function_call":{"type":["string","object","null"],"properties":{"name":{"type":"string"}},"additionalProperties":false},"functions":{"type":["array","null"],"items":{"$ref":"FunctionDefinition"}},"logit_bias":{"type":["object","null"],"additionalProperties":{"type":"number"}},"logprobs":{"type":["boolean","null"]},"max_completion_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"max_tokens":{"type":["integer","null"],"minimum":1,"maximum":1000000000},"metadata":{"type":["object","null"],"additionalProperties":{"type":"string"}},"modalities":{"type":["array","null"],"items":{"type":"string"}},"n":{"type":["integer","null"],"minimum":1,"maximum":8},"parallel_tool_calls":{"type":["boolean","null"]},"prediction":{"type":["object","null"],"required":["type","content"],"properties":{"type":{"type":"string"},"content":{"type":["string","array"],"items":{"$ref":"ContentPart"}}},"additionalProperties":false},"presence_penalty":{"type":["number","null"],"minimum":-2,"maximum":2},"moderation":{"type":["object","null"],"required":["model"],"properties":{"model":{"type":"string","pattern":"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},"policy":{"type":["object","null"],"properties":{"input":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false},"output":{"type":["object","null"],"properties":{"mode":{"type":"string"}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false},"prompt_cache_options":{"type":["object","null"],"properties":{"mode":{"type":["string","null"]},"ttl":{"type":["string","null"]}},"additionalProperties":false},"prompt_cache_key":{"type":["string","null"]},"prompt_cache_retention":{"type":["string","null"]},"reasoning_effort":{"type":["string","null"]},"response_format":{"$ref":"ResponseFormat"},"safety_identifier":{"type":["string","null"]},"seed":{"type":["integer","null"]},"service_tier":{"type":["string","null"]},"stop":{"type":["string","array","null"],"items":{"type":"string"}},"store":{"type":["boolean","null"]},"stream":{"type":["boolean","null"]},"stream_options":{"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"]},"include_obfuscation":{"type":["boolean","null"]},"continuous_usage_stats":{"type":["boolean","null"]}},"additionalProperties":false},"temperature":{"type":["number","null"],"minimum":0,"maximum":2},"tool_choice":{"$ref":"ToolChoice"},"tools":{"type":["array","null"],"items":{"$ref":"ChatTool"}},"top_logprobs":{"type":["integer","null"],"minimum":0,"maximum":20},"top_p":{"type":["number","null"],"minimum":0,"maximum":1},"user":{"type":["string","null"]},"verbosity":{"type":["string","null"]},"web_search_options":{"type":["object","null"],"properties":{"search_context_size":{"type":["string","null"]},"user_location":{"type":["object","null"],"properties":{"type":{"type":"string"},"approximate":{"type":["object","null"],"properties":{"city":{"type":["string","null"]},"country":{"type":["string","null"]},"region":{"type":["string","null"]},"timezone":{"type":["string","null"]}},"additionalProperties":false}},"additionalProperties":false}},"additionalProperties":false}},"$id":"ChatRequest"};
-const pattern43 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
+const pattern44 = new RegExp("^(omni|text)-moderation-[a-z0-9.-]{1,64}$", "u");
 const schema181 = {"type":"object","required":["role"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant","tool","function"]},"content":{"type":["string","array","null"],"items":{"$ref":"ContentPart"}},"name":{"type":["string","null"]},"tool_calls":{"type":["array","null"],"items":{"$ref":"MessageToolCall"}},"tool_call_id":{"type":["string","null"]},"function_call":{"type":["object","null"],"required":["name","arguments"],"properties":{"name":{"type":"string"},"arguments":{"type":"string"}},"additionalProperties":false},"refusal":{"type":["string","null"]},"reasoning":{"type":["string","null"]},"reasoning_details":{"type":["array","null"],"items":{"$ref":"ReasoningDetail"}},"audio":{"type":["object","null"],"properties":{"id":{"type":"string"},"data":{"type":["string","null"]},"expires_at":{"type":["number","null"]},"transcript":{"type":["string","null"]}},"additionalProperties":false},"reasoning_content":{"type":["string","null"]},"images":{"type":["array","null"],"items":{"type":"object","properties":{"type":{"type":"string"},"image_url":{"type":"object","properties":{"url":{"type":"string"}},"additionalProperties":false},"index":{"type":["integer","null"]},"extra_content":{"type":["object","null"],"additionalProperties":true}},"additionalProperties":false}},"annotations":{"type":["array","null"],"items":{"type":"object","additionalProperties":true}},"extra_content":{"type":["object","null"],"additionalProperties":true},"cache_control":{"$ref":"CacheControl"},"prefix":{"type":["boolean","null"]},"partial":{"type":["boolean","null"]},"parsed":{},"provider_specific_fields":{},"thinking_blocks":{}},"allOf":[{"if":{"required":["role"],"properties":{"role":{"const":"assistant"}}},"else":{"required":["content"]}},{"if":{"required":["role"],"properties":{"role":{"const":"tool"}}},"then":{"required":["tool_call_id"],"properties":{"tool_call_id":{"type":"string"}}}}],"additionalProperties":false,"$id":"ChatMessage"};
 const schema182 = {"type":"object","required":["type"],"properties":{"type":{"type":"string","enum":["text","image_url","input_audio","video_url","file","refusal"]},"text":{"type":"string"},"image_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"},"detail":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"input_audio":{"type":"object","required":["data"],"properties":{"data":{"type":"string"},"format":{"type":"string"}},"additionalProperties":false},"video_url":{"type":"object","required":["url"],"properties":{"url":{"type":"string"}},"additionalProperties":false},"file":{"type":"object","properties":{"file_data":{"type":["string","null"]},"file_id":{"type":["string","null"]},"filename":{"type":["string","null"]},"format":{"type":["string","null"]}},"additionalProperties":false},"refusal":{"type":"string"},"cache_control":{"$ref":"CacheControl"},"prompt_cache_breakpoint":{"type":["object","null"],"properties":{"mode":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false}},"allOf":[{"if":{"required":["type"],"properties":{"type":{"const":"text"}}},"then":{"required":["text"]}},{"if":{"required":["type"],"properties":{"type":{"const":"image_url"}}},"then":{"required":["image_url"]}},{"if":{"required":["type"],"properties":{"type":{"const":"input_audio"}}},"then":{"required":["input_audio"]}},{"if":{"required":["type"],"properties":{"type":{"const":"file"}}},"then":{"required":["file"]}},{"if":{"required":["type"],"properties":{"type":{"const":"video_url"}}},"then":{"required":["video_url"]}}],"additionalProperties":false,"$id":"ContentPart"};
 const schema183 = {"type":["object","null"],"properties":{"type":{"type":"string"},"ttl":{"type":["string","null"]}},"additionalProperties":false,"$id":"CacheControl"};
@@ -26085,7 +26263,7 @@ let data29 = data28.model;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data29 === "string"){
-if(!pattern43.test(data29)){
+if(!pattern44.test(data29)){
 validate406.errors = [{instancePath:instancePath+"/moderation/model",schemaPath:"#/properties/moderation/properties/model/pattern",keyword:"pattern",params:{pattern: "^(omni|text)-moderation-[a-z0-9.-]{1,64}$"},message:"must match pattern \""+"^(omni|text)-moderation-[a-z0-9.-]{1,64}$"+"\""}];
 return false;
 }
@@ -27543,7 +27721,7 @@ validate437.evaluated = {"props":{"type":true,"created_at":true,"b64_json":true,
 
 export const validateImageRequest = validate440;
 const schema194 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"]},"partial_images":{"type":["integer","null"],"minimum":0,"maximum":3}},"$id":"ImageRequest"};
-const pattern45 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
+const pattern46 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
 
 function validate440(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ImageRequest" */;
@@ -27777,7 +27955,7 @@ return false;
 }
 if(errors === _errs25){
 if(typeof data12 === "string"){
-if(!pattern45.test(data12)){
+if(!pattern46.test(data12)){
 validate440.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
 return false;
 }
@@ -29898,9 +30076,9 @@ validate459.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateCatalogFile = validate460;
 const schema204 = {"type":"object","additionalProperties":false,"required":["date"],"properties":{"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},"providers":{"type":"array","items":{"$ref":"CatalogProvider"}},"models":{"type":"array","items":{"$ref":"CatalogFileModel"}}},"$id":"CatalogFile"};
-const pattern47 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$", "u");
+const pattern48 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$", "u");
 const schema205 = {"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"trainsOnData":{"type":"boolean"},"region":{"enum":["eu","us","global"]},"retention":{"type":"string","pattern":"^(none|[1-9][0-9]{0,3}d)$"}},"$id":"CatalogProvider"};
-const pattern48 = new RegExp("^(none|[1-9][0-9]{0,3}d)$", "u");
+const pattern49 = new RegExp("^(none|[1-9][0-9]{0,3}d)$", "u");
 
 function validate461(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogProvider" */;
@@ -29984,7 +30162,7 @@ let data4 = data.retention;
 const _errs9 = errors;
 if(errors === _errs9){
 if(typeof data4 === "string"){
-if(!pattern48.test(data4)){
+if(!pattern49.test(data4)){
 validate461.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
 return false;
 }
@@ -30017,7 +30195,7 @@ return errors === 0;
 validate461.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema206 = {"type":"object","additionalProperties":false,"required":["id","name","description","family","created","mappings"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string","minLength":1}},"description":{"type":"string"},"family":{"type":"string"},"created":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"tokenizer":{"type":"string"},"moderated":{"type":"boolean"},"mappings":{"type":"array","items":{"$ref":"CatalogFileMapping"}}},"$id":"CatalogFileModel"};
-const pattern49 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$", "u");
+const pattern50 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$", "u");
 const schema207 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","prices","inputModalities","outputModalities","capabilities","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"region":{"enum":["eu","us","global"]},"prices":{"$ref":"CatalogPrices"},"tiers":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["abovePromptTokens","prices"],"properties":{"abovePromptTokens":{"type":"integer","minimum":1},"prices":{"$ref":"CatalogPrices"}}}},"free":{"type":"boolean"},"contextLength":{"type":"integer","minimum":0,"maximum":9007199254740991},"maxOutput":{"type":"integer","minimum":0,"maximum":9007199254740991},"minCacheableTokens":{"type":"integer","minimum":0,"maximum":9007199254740991},"inputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"outputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"capabilities":{"type":"array","items":{"$ref":"CatalogCapability"}},"cancellation":{"type":"boolean"},"reasoningEfforts":{"type":"array","items":{"$ref":"CatalogEffort"}},"supportedParameters":{"type":"array","items":{"type":"string","minLength":1}},"stability":{"$ref":"CatalogStability"},"deprecatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"deactivatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"}},"$id":"CatalogFileMapping"};
 const schema208 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"$ref":"UsdAmount"},"completion":{"$ref":"UsdAmount"},"input_cache_read":{"$ref":"UsdAmount"},"input_cache_write":{"$ref":"UsdAmount"},"input_cache_write_1h":{"$ref":"UsdAmount"},"internal_reasoning":{"$ref":"UsdAmount"},"input_audio":{"$ref":"UsdAmount"},"input_audio_cache_read":{"$ref":"UsdAmount"},"output_audio":{"$ref":"UsdAmount"},"input_image":{"$ref":"UsdAmount"},"output_image":{"$ref":"UsdAmount"},"image":{"$ref":"UsdAmount"},"request":{"$ref":"UsdAmount"},"web_search":{"$ref":"UsdAmount"},"per_image":{"$ref":"UsdAmount"}},"$id":"CatalogPrices"};
 
@@ -30780,7 +30958,7 @@ let data24 = data.deprecatedAt;
 const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data24 === "string"){
-if(!pattern49.test(data24)){
+if(!pattern50.test(data24)){
 validate464.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -30801,7 +30979,7 @@ let data25 = data.deactivatedAt;
 const _errs45 = errors;
 if(errors === _errs45){
 if(typeof data25 === "string"){
-if(!pattern49.test(data25)){
+if(!pattern50.test(data25)){
 validate464.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -30967,7 +31145,7 @@ let data6 = data.created;
 const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data6 === "string"){
-if(!pattern49.test(data6)){
+if(!pattern50.test(data6)){
 validate463.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
@@ -31091,7 +31269,7 @@ let data0 = data.date;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern47.test(data0)){
+if(!pattern48.test(data0)){
 validate460.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -31661,8 +31839,8 @@ return errors === 0;
 validate495.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema217 = {"type":"object","additionalProperties":false,"required":["id","name","wire","baseUrl"],"properties":{"id":{"type":"string","pattern":"^[a-z][a-z0-9]*$"},"name":{"type":"string"},"wire":{"enum":["openai","anthropic","google"]},"baseUrl":{"type":"string","pattern":"^https://[^?#]*[^/]$"},"dialect":{"$ref":"ProviderDialect"},"trainsOnData":{"type":"boolean"},"region":{"enum":["eu","us","global"]},"retention":{"type":"string","pattern":"^(none|[1-9][0-9]{0,3}d)$"},"cancellation":{"type":"boolean"},"sources":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["field","source","date"],"properties":{"field":{"enum":["trainsOnData","region","retention","cancellation"]},"source":{"type":"string","minLength":10},"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"}}}}},"$id":"KnownProvider"};
-const pattern53 = new RegExp("^[a-z][a-z0-9]*$", "u");
-const pattern54 = new RegExp("^https://[^?#]*[^/]$", "u");
+const pattern54 = new RegExp("^[a-z][a-z0-9]*$", "u");
+const pattern55 = new RegExp("^https://[^?#]*[^/]$", "u");
 
 function validate501(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="KnownProvider" */;
@@ -31697,7 +31875,7 @@ let data0 = data.id;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern53.test(data0)){
+if(!pattern54.test(data0)){
 validate501.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9]*$"},message:"must match pattern \""+"^[a-z][a-z0-9]*$"+"\""}];
 return false;
 }
@@ -31743,7 +31921,7 @@ let data3 = data.baseUrl;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
-if(!pattern54.test(data3)){
+if(!pattern55.test(data3)){
 validate501.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/pattern",keyword:"pattern",params:{pattern: "^https://[^?#]*[^/]$"},message:"must match pattern \""+"^https://[^?#]*[^/]$"+"\""}];
 return false;
 }
@@ -31801,7 +31979,7 @@ let data7 = data.retention;
 const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data7 === "string"){
-if(!pattern48.test(data7)){
+if(!pattern49.test(data7)){
 validate501.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
 return false;
 }
@@ -31895,7 +32073,7 @@ let data13 = data10.date;
 const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data13 === "string"){
-if(!pattern47.test(data13)){
+if(!pattern48.test(data13)){
 validate501.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -31992,7 +32170,7 @@ let data0 = data.date;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern47.test(data0)){
+if(!pattern48.test(data0)){
 validate494.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
@@ -32080,34 +32258,34 @@ export const validateFieldShape = validate496;
 
 export const validateEnvironment = validate504;
 const schema218 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
-const pattern57 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
-const pattern58 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
-const pattern61 = new RegExp("^https?://[^\\s?#@]+$", "u");
-const pattern62 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern63 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
-const pattern64 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
-const pattern66 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
-const pattern67 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
-const pattern69 = new RegExp("^[!-~]{1,4096}$", "u");
-const pattern70 = new RegExp("^[1-9][0-9]{0,8}$", "u");
-const pattern71 = new RegExp("^([1-9][0-9]{0,2}|off)$", "u");
-const pattern76 = new RegExp("^[1-9][0-9]{0,10}$", "u");
-const pattern77 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern78 = new RegExp("^[!-~]{16,4096}$", "u");
-const pattern89 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern103 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
-const pattern105 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
-const pattern107 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
-const pattern108 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern109 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern111 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern113 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern114 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern115 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern116 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern117 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern118 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern119 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern58 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
+const pattern59 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
+const pattern62 = new RegExp("^https?://[^\\s?#@]+$", "u");
+const pattern63 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern64 = new RegExp("^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$", "u");
+const pattern65 = new RegExp("^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$", "u");
+const pattern67 = new RegExp("^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$", "u");
+const pattern68 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$", "u");
+const pattern70 = new RegExp("^[!-~]{1,4096}$", "u");
+const pattern71 = new RegExp("^[1-9][0-9]{0,8}$", "u");
+const pattern72 = new RegExp("^([1-9][0-9]{0,2}|off)$", "u");
+const pattern77 = new RegExp("^[1-9][0-9]{0,10}$", "u");
+const pattern78 = new RegExp("^[1-9][0-9]{0,2}$", "u");
+const pattern79 = new RegExp("^[!-~]{16,4096}$", "u");
+const pattern90 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern104 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
+const pattern106 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
+const pattern108 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
+const pattern109 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern110 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern112 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern114 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern115 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern116 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern117 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern118 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern119 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern120 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate504(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -32133,7 +32311,7 @@ let data0 = data.HOST;
 const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
-if(!pattern57.test(data0)){
+if(!pattern58.test(data0)){
 validate504.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -32154,7 +32332,7 @@ let data1 = data.PORT;
 const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data1 === "string"){
-if(!pattern58.test(data1)){
+if(!pattern59.test(data1)){
 validate504.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -32175,7 +32353,7 @@ let data2 = data.MANAGEMENT_HOST;
 const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
-if(!pattern57.test(data2)){
+if(!pattern58.test(data2)){
 validate504.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
@@ -32196,7 +32374,7 @@ let data3 = data.MANAGEMENT_PORT;
 const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
-if(!pattern58.test(data3)){
+if(!pattern59.test(data3)){
 validate504.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
@@ -32222,7 +32400,7 @@ validate504.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/pro
 return false;
 }
 else {
-if(!pattern61.test(data4)){
+if(!pattern62.test(data4)){
 validate504.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -32249,7 +32427,7 @@ validate504.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/
 return false;
 }
 else {
-if(!pattern62.test(data5)){
+if(!pattern63.test(data5)){
 validate504.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -32276,7 +32454,7 @@ validate504.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"
 return false;
 }
 else {
-if(!pattern63.test(data6)){
+if(!pattern64.test(data6)){
 validate504.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/pattern",keyword:"pattern",params:{pattern: "^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
@@ -32330,7 +32508,7 @@ validate504.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",sche
 return false;
 }
 else {
-if(!pattern64.test(data8)){
+if(!pattern65.test(data8)){
 validate504.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
@@ -32357,7 +32535,7 @@ validate504.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schema
 return false;
 }
 else {
-if(!pattern64.test(data9)){
+if(!pattern65.test(data9)){
 validate504.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
@@ -32423,7 +32601,7 @@ let data12 = data.RETENTION_DAYS;
 const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data12 === "string"){
-if(!pattern66.test(data12)){
+if(!pattern67.test(data12)){
 validate504.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"+"\""}];
 return false;
 }
@@ -32444,7 +32622,7 @@ let data13 = data.PEPPER;
 const _errs27 = errors;
 if(errors === _errs27){
 if(typeof data13 === "string"){
-if(!pattern67.test(data13)){
+if(!pattern68.test(data13)){
 validate504.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -32465,7 +32643,7 @@ let data14 = data.ENCRYPTION_KEY;
 const _errs29 = errors;
 if(errors === _errs29){
 if(typeof data14 === "string"){
-if(!pattern67.test(data14)){
+if(!pattern68.test(data14)){
 validate504.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
@@ -32567,7 +32745,7 @@ let data18 = data.POLICY_BUNDLE_TOKEN;
 const _errs37 = errors;
 if(errors === _errs37){
 if(typeof data18 === "string"){
-if(!pattern69.test(data18)){
+if(!pattern70.test(data18)){
 validate504.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_TOKEN",schemaPath:"#/properties/POLICY_BUNDLE_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -32588,7 +32766,7 @@ let data19 = data.POLICY_BUNDLE_POLL_SECONDS;
 const _errs39 = errors;
 if(errors === _errs39){
 if(typeof data19 === "string"){
-if(!pattern70.test(data19)){
+if(!pattern71.test(data19)){
 validate504.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -32609,7 +32787,7 @@ let data20 = data.POLICY_BUNDLE_LONG_POLL_SECONDS;
 const _errs41 = errors;
 if(errors === _errs41){
 if(typeof data20 === "string"){
-if(!pattern71.test(data20)){
+if(!pattern72.test(data20)){
 validate504.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_LONG_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_LONG_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,2}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,2}|off)$"+"\""}];
 return false;
 }
@@ -32754,7 +32932,7 @@ let data27 = data.DEFAULT_MAX_OUTPUT_TOKENS;
 const _errs55 = errors;
 if(errors === _errs55){
 if(typeof data27 === "string"){
-if(!pattern70.test(data27)){
+if(!pattern71.test(data27)){
 validate504.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -32846,7 +33024,7 @@ let data31 = data.DECISION_LOG_MAX_BYTES;
 const _errs63 = errors;
 if(errors === _errs63){
 if(typeof data31 === "string"){
-if(!pattern76.test(data31)){
+if(!pattern77.test(data31)){
 validate504.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -32867,7 +33045,7 @@ let data32 = data.DECISION_LOG_KEPT_FILES;
 const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
-if(!pattern77.test(data32)){
+if(!pattern78.test(data32)){
 validate504.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -32888,7 +33066,7 @@ let data33 = data.METRICS_TOKEN;
 const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
-if(!pattern78.test(data33)){
+if(!pattern79.test(data33)){
 validate504.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
@@ -32909,7 +33087,7 @@ let data34 = data.MAX_BODY_BYTES;
 const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
-if(!pattern76.test(data34)){
+if(!pattern77.test(data34)){
 validate504.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -32930,7 +33108,7 @@ let data35 = data.MAX_DEPTH;
 const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
-if(!pattern77.test(data35)){
+if(!pattern78.test(data35)){
 validate504.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -32951,7 +33129,7 @@ let data36 = data.MAX_JSON_VALUES;
 const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
-if(!pattern70.test(data36)){
+if(!pattern71.test(data36)){
 validate504.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -32972,7 +33150,7 @@ let data37 = data.MAX_JSON_FIELDS;
 const _errs75 = errors;
 if(errors === _errs75){
 if(typeof data37 === "string"){
-if(!pattern70.test(data37)){
+if(!pattern71.test(data37)){
 validate504.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -32993,7 +33171,7 @@ let data38 = data.MAX_IN_FLIGHT;
 const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
-if(!pattern70.test(data38)){
+if(!pattern71.test(data38)){
 validate504.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33014,7 +33192,7 @@ let data39 = data.MAX_BUFFERED_BYTES;
 const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
-if(!pattern76.test(data39)){
+if(!pattern77.test(data39)){
 validate504.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -33035,7 +33213,7 @@ let data40 = data.MANAGEMENT_MAX_IN_FLIGHT;
 const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
-if(!pattern70.test(data40)){
+if(!pattern71.test(data40)){
 validate504.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33056,7 +33234,7 @@ let data41 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
 const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
-if(!pattern76.test(data41)){
+if(!pattern77.test(data41)){
 validate504.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -33077,7 +33255,7 @@ let data42 = data.MAX_RESPONSE_BYTES;
 const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
-if(!pattern76.test(data42)){
+if(!pattern77.test(data42)){
 validate504.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -33098,7 +33276,7 @@ let data43 = data.CACHE_MAX_BYTES;
 const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
-if(!pattern76.test(data43)){
+if(!pattern77.test(data43)){
 validate504.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -33119,7 +33297,7 @@ let data44 = data.RATE_LIMIT_CHAT_PER_MINUTE;
 const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
-if(!pattern89.test(data44)){
+if(!pattern90.test(data44)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33140,7 +33318,7 @@ let data45 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
 const _errs91 = errors;
 if(errors === _errs91){
 if(typeof data45 === "string"){
-if(!pattern89.test(data45)){
+if(!pattern90.test(data45)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33161,7 +33339,7 @@ let data46 = data.RATE_LIMIT_MODELS_PER_MINUTE;
 const _errs93 = errors;
 if(errors === _errs93){
 if(typeof data46 === "string"){
-if(!pattern89.test(data46)){
+if(!pattern90.test(data46)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33182,7 +33360,7 @@ let data47 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
 const _errs95 = errors;
 if(errors === _errs95){
 if(typeof data47 === "string"){
-if(!pattern89.test(data47)){
+if(!pattern90.test(data47)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33203,7 +33381,7 @@ let data48 = data.RATE_LIMIT_MCP_PER_MINUTE;
 const _errs97 = errors;
 if(errors === _errs97){
 if(typeof data48 === "string"){
-if(!pattern89.test(data48)){
+if(!pattern90.test(data48)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33224,7 +33402,7 @@ let data49 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
 const _errs99 = errors;
 if(errors === _errs99){
 if(typeof data49 === "string"){
-if(!pattern89.test(data49)){
+if(!pattern90.test(data49)){
 validate504.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -33245,7 +33423,7 @@ let data50 = data.REQUEST_HEADERS_TIMEOUT_MS;
 const _errs101 = errors;
 if(errors === _errs101){
 if(typeof data50 === "string"){
-if(!pattern70.test(data50)){
+if(!pattern71.test(data50)){
 validate504.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33266,7 +33444,7 @@ let data51 = data.REQUEST_BODY_TIMEOUT_MS;
 const _errs103 = errors;
 if(errors === _errs103){
 if(typeof data51 === "string"){
-if(!pattern70.test(data51)){
+if(!pattern71.test(data51)){
 validate504.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33287,7 +33465,7 @@ let data52 = data.CONNECT_TIMEOUT_MS;
 const _errs105 = errors;
 if(errors === _errs105){
 if(typeof data52 === "string"){
-if(!pattern70.test(data52)){
+if(!pattern71.test(data52)){
 validate504.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33308,7 +33486,7 @@ let data53 = data.FIRST_BYTE_TIMEOUT_MS;
 const _errs107 = errors;
 if(errors === _errs107){
 if(typeof data53 === "string"){
-if(!pattern70.test(data53)){
+if(!pattern71.test(data53)){
 validate504.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33329,7 +33507,7 @@ let data54 = data.IDLE_TIMEOUT_MS;
 const _errs109 = errors;
 if(errors === _errs109){
 if(typeof data54 === "string"){
-if(!pattern70.test(data54)){
+if(!pattern71.test(data54)){
 validate504.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33350,7 +33528,7 @@ let data55 = data.TOTAL_TIMEOUT_MS;
 const _errs111 = errors;
 if(errors === _errs111){
 if(typeof data55 === "string"){
-if(!pattern70.test(data55)){
+if(!pattern71.test(data55)){
 validate504.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33371,7 +33549,7 @@ let data56 = data.KEEP_ALIVE_COMMENT_MS;
 const _errs113 = errors;
 if(errors === _errs113){
 if(typeof data56 === "string"){
-if(!pattern70.test(data56)){
+if(!pattern71.test(data56)){
 validate504.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33392,7 +33570,7 @@ let data57 = data.SHUTDOWN_GRACE_MS;
 const _errs115 = errors;
 if(errors === _errs115){
 if(typeof data57 === "string"){
-if(!pattern70.test(data57)){
+if(!pattern71.test(data57)){
 validate504.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -33469,12 +33647,12 @@ props0.KEEP_ALIVE_COMMENT_MS = true;
 props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern103.test(key0)){
+if(pattern104.test(key0)){
 let data58 = data[key0];
 const _errs117 = errors;
 if(errors === _errs117){
 if(typeof data58 === "string"){
-if(!pattern69.test(data58)){
+if(!pattern70.test(data58)){
 validate504.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -33491,7 +33669,7 @@ props0[key0] = true;
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern105.test(key1)){
+if(pattern106.test(key1)){
 let data59 = data[key1];
 const _errs119 = errors;
 if(errors === _errs119){
@@ -33501,7 +33679,7 @@ validate504.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern61.test(data59)){
+if(!pattern62.test(data59)){
 validate504.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -33519,12 +33697,12 @@ props0[key1] = true;
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern107.test(key2)){
+if(pattern108.test(key2)){
 let data60 = data[key2];
 const _errs121 = errors;
 if(errors === _errs121){
 if(typeof data60 === "string"){
-if(!pattern108.test(data60)){
+if(!pattern109.test(data60)){
 validate504.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -33541,7 +33719,7 @@ props0[key2] = true;
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern109.test(key3)){
+if(pattern110.test(key3)){
 let data61 = data[key3];
 const _errs123 = errors;
 if(errors === _errs123){
@@ -33551,7 +33729,7 @@ validate504.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 else {
-if(!pattern61.test(data61)){
+if(!pattern62.test(data61)){
 validate504.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -33569,12 +33747,12 @@ props0[key3] = true;
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern111.test(key4)){
+if(pattern112.test(key4)){
 let data62 = data[key4];
 const _errs125 = errors;
 if(errors === _errs125){
 if(typeof data62 === "string"){
-if(!pattern69.test(data62)){
+if(!pattern70.test(data62)){
 validate504.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -33591,12 +33769,12 @@ props0[key4] = true;
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern113.test(key5)){
+if(pattern114.test(key5)){
 let data63 = data[key5];
 const _errs127 = errors;
 if(errors === _errs127){
 if(typeof data63 === "string"){
-if(!pattern114.test(data63)){
+if(!pattern115.test(data63)){
 validate504.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -33613,12 +33791,12 @@ props0[key5] = true;
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern115.test(key6)){
+if(pattern116.test(key6)){
 let data64 = data[key6];
 const _errs129 = errors;
 if(errors === _errs129){
 if(typeof data64 === "string"){
-if(!pattern116.test(data64)){
+if(!pattern117.test(data64)){
 validate504.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -33635,12 +33813,12 @@ props0[key6] = true;
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern117.test(key7)){
+if(pattern118.test(key7)){
 let data65 = data[key7];
 const _errs131 = errors;
 if(errors === _errs131){
 if(typeof data65 === "string"){
-if(!pattern118.test(data65)){
+if(!pattern119.test(data65)){
 validate504.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -33657,12 +33835,12 @@ props0[key7] = true;
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern119.test(key8)){
+if(pattern120.test(key8)){
 let data66 = data[key8];
 const _errs133 = errors;
 if(errors === _errs133){
 if(typeof data66 === "string"){
-if(!pattern108.test(data66)){
+if(!pattern109.test(data66)){
 validate504.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -33965,7 +34143,7 @@ validate505.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateGenerateImageArguments = validate506;
 const schema220 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern123 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+const pattern124 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate506(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="GenerateImageArguments" */;
@@ -34042,7 +34220,7 @@ let data2 = data.size;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern123.test(data2)){
+if(!pattern124.test(data2)){
 validate506.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
@@ -34102,7 +34280,7 @@ validate506.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateNanoBananaArguments = validate507;
 const schema221 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern124 = new RegExp("^[^/\\\\]*$", "u");
+const pattern125 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="NanoBananaArguments" */;
@@ -34168,7 +34346,7 @@ validate507.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/prope
 return false;
 }
 else {
-if(!pattern124.test(data1)){
+if(!pattern125.test(data1)){
 validate507.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
 return false;
 }
@@ -35237,7 +35415,7 @@ validate515.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicIt
 export const validatePasskeyAssertion = validate516;
 const schema230 = {"type":"object","required":["next","credential"],"additionalProperties":false,"properties":{"next":{"type":"string","maxLength":2048},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","authenticatorData","signature"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"authenticatorData":{"$ref":"PasskeyBytes"},"signature":{"$ref":"PasskeyBytes"}}}}}},"$id":"PasskeyAssertion"};
 const schema231 = {"type":"string","maxLength":12000,"pattern":"^[A-Za-z0-9_-]+$","$id":"PasskeyBytes"};
-const pattern125 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern126 = new RegExp("^[A-Za-z0-9_-]+$", "u");
 
 function validate517(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyBytes" */;
@@ -35257,7 +35435,7 @@ validate517.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength"
 return false;
 }
 else {
-if(!pattern125.test(data)){
+if(!pattern126.test(data)){
 validate517.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
 return false;
 }
@@ -35713,7 +35891,7 @@ export const validatePasskeyBytes = validate517;
 export const validateBundleState = validate528;
 const schema233 = {"type":"object","additionalProperties":false,"required":["active","history"],"properties":{"active":{"$ref":"KnownBundle"},"previous":{"$ref":"KnownBundle"},"held":{"type":"string"},"refusal":{"$ref":"SourceRefusal"},"setAside":{"type":"string"},"history":{"type":"array","items":{"$ref":"BundleEvent"}}},"$id":"BundleState"};
 const schema234 = {"type":"object","additionalProperties":false,"required":["archive","digest","revision","source","activatedAt"],"properties":{"archive":{"type":"string","pattern":"^[0-9a-f]{64}$"},"digest":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"activatedAt":{"type":"string"}},"$id":"KnownBundle"};
-const pattern126 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern127 = new RegExp("^[0-9a-f]{64}$", "u");
 
 function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="KnownBundle" */;
@@ -35748,7 +35926,7 @@ let data0 = data.archive;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern126.test(data0)){
+if(!pattern127.test(data0)){
 validate529.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""}];
 return false;
 }
@@ -42635,7 +42813,7 @@ return errors === 0;
 }
 validate659.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern135 = new RegExp("^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
+const pattern136 = new RegExp("^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
 function validate655(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -42886,7 +43064,7 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern135.test(data11)){
+if(!pattern136.test(data11)){
 validate655.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }
@@ -43665,9 +43843,9 @@ export const validateLintFinding = validate666;
 
 export const validatePolicyFolder = validate669;
 const schema285 = {"type":"object","additionalProperties":false,"properties":{"source":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},"organization":{"$ref":"FolderOwner"},"groups":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"members":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"keys":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}}},"$id":"PolicyFolder"};
-const pattern136 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
+const pattern137 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
 const schema286 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":false,"patternProperties":{"^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$":{"$ref":"FolderRule"}}}},"$id":"FolderOwner"};
-const pattern137 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
+const pattern138 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
 const schema287 = {"type":"object","$id":"FolderRule"};
 
 function validate671(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -43731,7 +43909,7 @@ return false;
 else {
 const _errs4 = errors;
 for(const key1 in data0){
-if(!(pattern137.test(key1))){
+if(!(pattern138.test(key1))){
 validate670.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -43740,7 +43918,7 @@ break;
 if(_errs4 === errors){
 var valid1 = true;
 for(const key2 in data0){
-if(pattern137.test(key2)){
+if(pattern138.test(key2)){
 const _errs5 = errors;
 if(!(validate671(data0[key2], {instancePath:instancePath+"/rules/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key2,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate671.errors : vErrors.concat(validate671.errors);
@@ -43802,7 +43980,7 @@ let data0 = data.source;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern136.test(data0)){
+if(!pattern137.test(data0)){
 validate669.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"+"\""}];
 return false;
 }

@@ -41,6 +41,8 @@ export function callContext(ctx: AppContext): CallContext {
   return {
     requestId: state.requestId,
     clientRequestId: state.clientRequestId,
+    arrivedAt: state.arrivedAt,
+    receivingMs: state.receivingMs,
     ...(state.tool === undefined ? {} : { tool: state.tool }),
     clientIp: state.clientIp,
     signal: state.signal,

@@ -23,6 +23,8 @@ const NO_QUERY = new URLSearchParams();
 export class RequestState {
   /** Ours: on every answer as `x-request-id`, in the log, in metadata. */
   readonly requestId: string;
+  /** By `performance.now()`. */
+  readonly arrivedAt = performance.now();
   /** Parsed, of bounded length and number of parameters. */
   query = NO_QUERY;
   /** The caller's own `x-request-id`, if it is well formed. */
@@ -43,6 +45,8 @@ export class RequestState {
   session: Session | null | undefined = undefined;
   /** Set by `jsonBody`: parsed, of bounded size and depth, not yet validated. */
   body: unknown = undefined;
+  /** Milliseconds for which the body was waited for. */
+  receivingMs = 0;
   /** Bytes of the body as it came. */
   bodyBytes = 0;
   /** Undefined: the error envelope. */

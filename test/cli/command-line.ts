@@ -30,6 +30,10 @@ export interface CommandLine {
   close(): void;
 }
 
+/** Runs `portcullis …` as a process of its own on a data directory. */
+export const runIn = (folder: string, env: Record<string, string>, ...args: string[]): Promise<Outcome> =>
+  start(folder, env, args);
+
 function start(folder: string, env: Record<string, string>, args: readonly string[], input = ''): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     // Without the launcher, which would start a Node more: the tests already run on the pinned one.

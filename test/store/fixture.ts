@@ -140,6 +140,8 @@ export const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
   attemptsJson: '[]',
   statusCode: 200,
   errorCode: null,
+  tookMs: null,
+  timesJson: null,
   ...changes,
 });
 
@@ -150,5 +152,7 @@ export const denial = (changes: Partial<FinishedCall> = {}): FinishedCall => ({
   modelId: null,
   statusCode: 403,
   errorCode: 'permission_denied',
+  tookMs: null,
+  timesJson: null,
   ...changes,
 });

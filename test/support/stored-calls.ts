@@ -42,7 +42,8 @@ type Told =
   | 'requestId'
   | 'attemptsJson';
 
-export type StoredCall = Pick<Selectable<CallsView>, Whose> & Partial<Pick<Selectable<CallsView>, Told>>;
+export type StoredCall = Pick<Selectable<CallsView>, Whose> &
+  Partial<Pick<Selectable<CallsView>, Told>> & { readonly tookMs?: number | null };
 
 /** What is stored of a call, and the id that it got. */
 export interface Stored {

@@ -15,6 +15,7 @@ const DEFAULT_LIMIT = 50;
 const EXPLANATIONS = [
   { at: /^\/(from|to)$/, must: TIME_FORM },
   { at: /^\/limit$/, must: 'must be a whole number from 1 to 200' },
+  { at: /^\/slowerThan$/, must: 'must be a whole number of milliseconds, at most 999999999' },
   { at: /^\/reason$/, must: 'must be a rule type, such as deny_models' },
   { at: /^\/(requestId|ruleId|groupId)$/, must: 'must be an id: its prefix and 32 hexadecimal digits' },
 ];
@@ -32,7 +33,7 @@ export interface LogRequest {
  */
 export function readLogRequest(db: Database, actor: Actor, query: unknown): LogRequest {
   const asked = checkShape(validateLogQuery, query, EXPLANATIONS);
-  const { limit = String(DEFAULT_LIMIT), cursor, from: begin, to: end, address, memberId, ...by } = asked;
+  const { limit = String(DEFAULT_LIMIT), cursor, from: begin, to: end, address, memberId, slowerThan, ...by } = asked;
   const from = begin === undefined ? undefined : parseTime(begin, '/from');
   const to = end === undefined ? undefined : parseTimeEnd(end, '/to');
   if (from !== undefined && to !== undefined) checkRange(from, to);
@@ -47,6 +48,7 @@ export function readLogRequest(db: Database, actor: Actor, query: unknown): LogR
     organizationId: actor.organizationId,
     memberId: member,
     addresses: readAddresses(address),
+    slowerThan: slowerThan === undefined ? undefined : Number(slowerThan),
     from,
     to,
   };

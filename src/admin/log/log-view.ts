@@ -3,6 +3,7 @@ import { formatUsd } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
 import { denialMessage, namedIn } from '../../policy/denial-message.ts';
+import { explainCause } from '../../providers/wire/attempt-cause.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
 import { getDecision } from '../../store/ledger/decisions.ts';
@@ -23,6 +24,25 @@ function common(call: LoggedCall) {
   return { ...asked, reason, provider, model, statusCode, errorCode, cost: shown };
 }
 
+/** With how long each took, and why it failed. */
+function attemptsOf({ attempts, times }: LoggedCall): CallRecord['attempts'] {
+  if (attempts === null) return null;
+  return attempts.map((attempt, place) => {
+    const { cause } = attempt;
+    const explanation = typeof cause === 'string' ? explainCause(cause) : undefined;
+    return { ...attempt, ...times?.attempts[place], ...(explanation === undefined ? {} : { explanation }) };
+  });
+}
+
+function timingOf({ tookMs, times }: LoggedCall): CallRecord['timing'] {
+  if (tookMs === null || times === undefined) return null;
+  const { receivingMs, firstTokenMs, attempts } = times;
+  const providersMs = attempts.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  // Each is rounded by itself.
+  const gatewayMs = Math.max(0, tookMs - receivingMs - providersMs);
+  return { tookMs: receivingMs + providersMs + gatewayMs, receivingMs, providersMs, gatewayMs, firstTokenMs };
+}
+
 export const callRecord = (call: LoggedCall): CallRecord => ({
   id: call.id,
   decisionId: call.decisionId,
@@ -41,7 +61,8 @@ export const callRecord = (call: LoggedCall): CallRecord => ({
   cacheWriteTokens: call.cacheWriteTokens,
   usageEstimated: call.usageEstimated === 1,
   costDetails: call.costDetails,
-  attempts: call.attempts,
+  attempts: attemptsOf(call),
+  timing: timingOf(call),
 });
 
 export function decisionEntry(call: LoggedCall): DecisionEntry {
@@ -102,6 +123,6 @@ export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedD
     dataDigest,
     rules,
     costDetails: call.costDetails,
-    attempts: call.attempts,
+    attempts: attemptsOf(call),
   };
 }

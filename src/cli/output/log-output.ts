@@ -60,7 +60,13 @@ export function showDecisionsWithShadow(list: DecisionList, names: Names): void 
   printMore(list.nextCursor);
 }
 
-const CALL_TITLES = ['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY', 'TOKENS IN', 'TOKENS OUT', 'USD'];
+const CALL_TITLES = [
+  ...['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY'],
+  ...['MS', 'TOKENS IN', 'TOKENS OUT', 'USD'],
+];
+
+/** `2,511`. */
+const grouped = (count: number): string => count.toLocaleString('en-US');
 
 const callRow = (call: CallRecord, names: Names): Cell[] => [
   { text: call.createdAt },
@@ -70,6 +76,7 @@ const callRow = (call: CallRecord, names: Names): Cell[] => [
   { text: nameIn(names, call.keyId) },
   { text: call.requestedModel },
   { text: servedText(call) },
+  { text: call.timing === null ? '-' : grouped(call.timing.tookMs) },
   { text: String(call.promptTokens) },
   { text: String(call.completionTokens) },
   { text: costText(call.cost) },
@@ -119,6 +126,42 @@ const attemptLines = (attempts: CallRecord['attempts']): string | null =>
   attempts === null
     ? null
     : attempts.map((each) => `${each.provider}/${each.model} ${each.status_code ?? each.error_type}`).join(', ');
+
+/** `2,511 ms: 2,504 openai, 7 gateway, first token after 812`; attempts at one provider are one part. */
+function timeText({ timing, attempts }: CallRecord): string | null {
+  if (timing === null) return null;
+  const { tookMs, receivingMs, gatewayMs, firstTokenMs } = timing;
+  const byProvider = new Map<string, number>();
+  for (const { provider, durationMs = 0 } of attempts ?? []) {
+    const name = String(provider);
+    byProvider.set(name, (byProvider.get(name) ?? 0) + durationMs);
+  }
+  const parts = [
+    ...(receivingMs === 0 ? [] : [`${grouped(receivingMs)} waiting for the request`]),
+    ...[...byProvider].map(([name, ms]) => `${grouped(ms)} ${name}`),
+    `${grouped(gatewayMs)} gateway`,
+    ...(firstTokenMs === null ? [] : [`first token after ${grouped(firstTokenMs)}`]),
+  ];
+  return `${grouped(tookMs)} ms: ${parts.join(', ')}`;
+}
+
+/** Each attempt with its time, its answer, and why it failed. */
+function printAttempts(attempts: NonNullable<CallRecord['attempts']>): void {
+  print('');
+  printTable(
+    ['ATTEMPT', 'CREDENTIAL', 'MS', 'ANSWER', 'WHY'],
+    attempts.map((each): Cell[] => [
+      { text: `${each.provider}/${each.model}` },
+      { text: String(each.providerKeyLabel ?? each.credentialSource) },
+      { text: each.durationMs === undefined ? '-' : grouped(each.durationMs) },
+      each.succeeded === true
+        ? { text: String(each.status_code) }
+        : { text: `${each.status_code ?? 'none'} ${each.error_type}`, colour: 'red' },
+      { text: each.cause === undefined ? '-' : `${each.cause}: ${each.explanation ?? ''}` },
+    ]),
+    '',
+  );
+}
 
 /** Why it was decided so, in words. @param names of the key, its owner and its project, by their ids */
 export function showDecision(decision: LoggedDecision, names: Names, { json }: Format): void {
@@ -180,6 +223,7 @@ export function showCall(call: CallRecord, names: Names, { json }: Format): void
   printFields({
     time: call.createdAt,
     settled: call.settledAt,
+    took: timeText(call),
     state: call.state,
     asked: `${call.action} with ${call.requestedModel}${call.tool === null ? '' : ` by ${call.tool}`}`,
     from: call.address ?? 'an unknown address',
@@ -190,7 +234,6 @@ export function showCall(call: CallRecord, names: Names, { json }: Format): void
     reason: call.reason,
     answer: `${call.statusCode ?? 'none'}${call.errorCode === null ? '' : ` ${call.errorCode}`}`,
     'served by': call.provider === null ? null : servedText(call),
-    attempts: attemptLines(call.attempts),
     tokens: `${call.promptTokens} in, ${call.completionTokens} out${call.usageEstimated ? ', estimated' : ''}`,
     cost: `${costText(call.cost)}${call.cached ? ' (from the cache)' : ''}`,
     call: call.id,
@@ -198,4 +241,5 @@ export function showCall(call: CallRecord, names: Names, { json }: Format): void
     request: call.requestId,
     "caller's id": call.clientRequestId,
   });
+  if (call.attempts !== null) printAttempts(call.attempts);
 }

@@ -16,6 +16,8 @@ export interface FilterOptions extends TimeOptions, CommonOptions {
   readonly group?: string;
   readonly address?: string;
   readonly request?: string;
+  /** Milliseconds. */
+  readonly slowerThan?: number;
 }
 
 export interface SearchOptions extends FilterOptions {
@@ -30,6 +32,7 @@ export const isOurs = (request: string): boolean => /^req_[0-9a-f]{32}$/.test(re
 export function logRequestOf(workspace: Workspace, options: SearchOptions): LogRequest {
   const { db, actor, now } = workspace;
   const { key, member, model, provider, outcome, reason, rule, group, address, request, to, limit, cursor } = options;
+  const { slowerThan } = options;
   const query = named({
     keyId: key === undefined ? undefined : keyId(workspace, key),
     memberId: member,
@@ -41,6 +44,7 @@ export function logRequestOf(workspace: Workspace, options: SearchOptions): LogR
     // A group that is gone has its id alone.
     groupId: group === undefined || /^grp_[0-9a-f]{32}$/.test(group) ? group : groupId(workspace, group),
     address,
+    slowerThan: slowerThan === undefined ? undefined : String(slowerThan),
     from: beginOf(options, now),
     to,
     limit,

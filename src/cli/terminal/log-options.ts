@@ -1,4 +1,14 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
+
+/** `2s` in ms. */
+function parseSlowerThan(text: string): number {
+  const [, digits = '', unit = ''] = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)$/.exec(text) ?? [];
+  const length = UNITS[unit];
+  if (length === undefined) throw new InvalidArgumentError('Write a number and ms, s or m, such as 2s or 500ms.');
+  return Math.round(Number(digits) * length);
+}
 
 /** What calls and decisions are searched by, but for their time. */
 export const filterOptions = (command: Command): Command =>
@@ -12,7 +22,8 @@ export const filterOptions = (command: Command): Command =>
     .option('--rule <id>', 'that was violated, or stands in a shadow decision')
     .option('--group <group>', 'that the key or its owner was in: id, or name')
     .option('--address <address>', "the caller's, or a CIDR range in which it lies")
-    .option('--request <id>', "the request's id, or the caller's own");
+    .option('--request <id>', "the request's id, or the caller's own")
+    .addOption(new Option('--slower-than <time>', 'that took longer: 2s, 500ms').argParser(parseSlowerThan));
 
 /** Which page of a list. */
 export const pageOptions = (command: Command): Command =>

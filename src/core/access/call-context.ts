@@ -5,6 +5,10 @@ import type { Room } from '../../net/answer-bounds.ts';
 export interface CallContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
+  /** When the head of the request was read, by `performance.now()`. */
+  readonly arrivedAt: number;
+  /** Milliseconds for which its body was waited for. */
+  readonly receivingMs: number;
   /** The MCP tool that was called; absent for other doors. */
   readonly tool?: string;
   /** Canonical client address, or null when it cannot be determined. */

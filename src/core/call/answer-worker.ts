@@ -56,8 +56,8 @@ function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): An
 }
 
 const partsOf = (error: UpstreamError): Failure => {
-  const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, usage } = error;
-  return { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, usage };
+  const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, wrongPath, usage } = error;
+  return { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, wrongPath, usage };
 };
 
 function parse({ event }: EventQuestion): AnswerReply {

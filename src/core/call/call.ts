@@ -3,6 +3,7 @@ import { formatUsd, usdNumber } from '../../domain/money.ts';
 import type { Reservation } from '../../domain/reservation.ts';
 import { NO_USAGE, sumUsage, type Usage } from '../../domain/usage.ts';
 import type { CallMetadata, PolicyInput, RoutingAttempt } from '../../generated/types.ts';
+import type { AttemptCause } from '../../providers/wire/attempt-cause.ts';
 import type { OpenCall, Settlement } from '../../store/ledger/ledger.ts';
 import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry.ts';
@@ -42,7 +43,13 @@ interface Outcome {
   readonly cost: Cost | undefined;
   /** Of attempts that failed; not part of `usage` and `cost`. */
   readonly charges: readonly Charge[];
+  /** Why attempts failed, in their order. */
+  readonly causes: readonly (AttemptCause | undefined)[];
+  readonly times: CallTimes;
 }
+
+/** How long a call took, in milliseconds. */
+export type CallTimes = Pick<Settlement, 'tookMs' | 'timesJson'>;
 
 /** What `openCall` has found. */
 export interface Opening {
@@ -68,11 +75,16 @@ export class Call {
   readonly promptUsage: Opening['promptUsage'];
   /** In order. Of those that failed, `charges` has the ones that are paid for. */
   readonly attempts: RoutingAttempt[] = [];
+  /** Why each of them failed; the caller does not see it. */
+  readonly causes: (AttemptCause | undefined)[] = [];
   readonly charges: Charge[] = [];
   /** Of the last attempt; undefined: nothing was sent to any provider. */
   target: Target | undefined;
   readonly #deps: CallDeps;
   readonly #startedAt: number;
+  /** Two for each attempt, by `performance.now()`: when it began, and when it ended; 0 while it runs. */
+  readonly #spans: number[] = [];
+  #firstTokenAt: number | undefined;
 
   constructor(deps: CallDeps, facts: CallFacts, opening: Opening) {
     this.#deps = deps;
@@ -91,6 +103,21 @@ export class Call {
   /** What the attempts that failed have cost, in pico-dollars. */
   get charged(): bigint {
     return this.charges.reduce((sum, { cost }) => sum + amountOf(cost, this.opened.reservation), 0n);
+  }
+
+  attemptBegins(): void {
+    this.#spans.push(performance.now(), 0);
+  }
+
+  /** The last attempt is over: its answer is whole, or it has failed. Later news of its end change nothing. */
+  attemptEnds(): void {
+    const last = this.#spans.length - 1;
+    if (this.#spans[last] === 0) this.#spans[last] = performance.now();
+  }
+
+  /** A stream has begun to say something. */
+  firstTokenCame(): void {
+    this.#firstTokenAt = performance.now();
   }
 
   /** Ends a call that its target served, or whose caller left while it did. Returns the cost of all attempts. */
@@ -126,8 +153,15 @@ export class Call {
   }
 
   #outcome(ended: Partial<Outcome> & Pick<Outcome, 'statusCode' | 'errorCode'>): Outcome {
-    const { attempts, charges } = this;
-    return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges };
+    const { attempts, charges, causes } = this;
+    const times = this.#times();
+    return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges, causes, times };
+  }
+
+  /** Counted from the request's arrival. */
+  #times(): CallTimes {
+    this.attemptEnds();
+    return timesOf(this.facts.context, this.#spans, this.#firstTokenAt);
   }
 
   /** The status and code of a failure's row; 499 when the caller left, who gets no answer. */
@@ -170,7 +204,7 @@ function wholeOf({ usage, cost, charges }: Outcome): [usage: Usage, cost: Cost |
 }
 
 function settlement(state: Settlement['state'], outcome: Outcome, reservation: Reservation | undefined): Settlement {
-  const { target, attempts, statusCode, errorCode, charges } = outcome;
+  const { target, statusCode, errorCode, charges, times } = outcome;
   const [usage, cost] = wholeOf(outcome);
   const costs = [...charges.map((charge) => charge.cost), ...(outcome.cost === undefined ? [] : [outcome.cost])];
   return {
@@ -187,10 +221,23 @@ function settlement(state: Settlement['state'], outcome: Outcome, reservation: R
     providerId: target?.mapping.providerId ?? null,
     modelId: target?.mapping.modelId ?? null,
     providerKeyId: target?.credential.providerKeyId ?? null,
-    attemptsJson: attempts.length === 0 ? null : JSON.stringify(attempts),
+    attemptsJson: attemptsJson(outcome),
     statusCode,
     errorCode,
+    ...times,
   };
+}
+
+/** As `metadata.routing` has them, and why they failed. */
+function attemptsJson({ attempts, causes }: Outcome): string | null {
+  if (attempts.length === 0) return null;
+  if (causes.length === 0) return JSON.stringify(attempts);
+  return JSON.stringify(
+    attempts.map((attempt, place) => {
+      const cause = causes[place];
+      return cause === undefined ? attempt : { ...attempt, cause };
+    }),
+  );
 }
 
 /** The parts that are not nothing, as decimal strings in USD. */
@@ -198,6 +245,21 @@ function costDetailsJson(cost: Cost): string {
   const parts: Record<string, string> = {};
   for (const name of AMOUNTS) if (cost[name] > 0n) parts[name] = formatUsd(cost[name]);
   return JSON.stringify(parts);
+}
+
+/** How long a call took that ends now. @param spans two for each attempt: when it began and when it ended */
+export function timesOf(
+  { arrivedAt, receivingMs }: Pick<CallContext, 'arrivedAt' | 'receivingMs'>,
+  spans: readonly number[] = [],
+  firstTokenAt?: number,
+): CallTimes {
+  const firstTokenMs = firstTokenAt === undefined ? null : Math.round(firstTokenAt - arrivedAt);
+  const times = [Math.round(receivingMs), firstTokenMs];
+  for (let at = 0; at < spans.length; at += 2) {
+    const [begun = 0, ended = 0] = [spans[at], spans[at + 1]];
+    times.push(Math.round(begun - arrivedAt), Math.round(ended - begun));
+  }
+  return { tookMs: Math.round(performance.now() - arrivedAt), timesJson: JSON.stringify(times) };
 }
 
 /** For the metrics: each token once. */

@@ -16,7 +16,7 @@ import {
 import type { Principal } from '../access/principal.ts';
 import type { Demand } from '../price/demand.ts';
 import { boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
-import { Call, type CallDeps, type CallFacts, type Opening } from './call.ts';
+import { Call, type CallDeps, type CallFacts, type CallTimes, type Opening, timesOf } from './call.ts';
 import { type Asked, type RequestFacts, requestFacts } from './policy-facts.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
@@ -83,11 +83,12 @@ async function recordFinished(
   facts: CallFacts,
   { decision, reason }: Pick<Denial, 'decision'> & Partial<Denial>,
   mapping: Mapping | undefined,
-  ended: Omit<FinishedCall, 'providerId' | 'modelId'>,
+  ended: Omit<FinishedCall, 'providerId' | 'modelId' | keyof CallTimes>,
 ): Promise<string> {
   const call = newCall(facts, decision);
   const { providerId = null, modelId = null } = mapping ?? {};
-  await store.recordFinishedCall(call, decisionRecord(decision, reason), { ...ended, providerId, modelId });
+  const outcome = { ...ended, providerId, modelId, ...timesOf(facts.context) };
+  await store.recordFinishedCall(call, decisionRecord(decision, reason), outcome);
   facts.context.onEnd(mapping, 0n);
   telemetry.callFinished({ action: facts.action, target: mapping, errorCode: ended.errorCode });
   return call.id;

@@ -1,6 +1,7 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
 import type { Usage } from '../../domain/usage.ts';
 import type { RoutingAttempt } from '../../generated/types.ts';
+import { causeOf } from '../../providers/wire/attempt-cause.ts';
 import { UpstreamError } from '../../providers/wire/upstream-error.ts';
 import type { FindReach, Reach, Target } from '../models/reach.ts';
 import { type Charge, type Cost, costOf } from '../price/meter.ts';
@@ -171,16 +172,20 @@ async function tryTarget<T>(
   let outcome: 'succeeded' | 'failed' | undefined;
   let restMs: number | undefined;
   call.target = target;
+  call.attemptBegins();
   try {
     const value = await attempt(target, { signal, room, share: principal.organizationId, totalTimeoutMs });
     call.attempts.push(attemptRecord(call, target));
     if (kind === 'whole') {
+      call.attemptEnds();
       outcome = 'succeeded';
       telemetry.attemptSucceeded(target.mapping);
     }
     return { value };
   } catch (thrown) {
     const error = toUpstreamError(thrown);
+    call.attemptEnds();
+    call.causes[call.attempts.length] = causeOf(error);
     call.attempts.push(attemptRecord(call, target, error));
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
@@ -193,13 +198,16 @@ async function tryTarget<T>(
 }
 
 /** A stream has come to its end: only now its attempt has succeeded. */
-export function streamEnded({ health, telemetry }: RouteDeps, target: Target): void {
+export function streamEnded({ health, telemetry }: RouteDeps, call: Call, target: Target): void {
+  call.attemptEnds();
   health.ended(target, false, 'succeeded');
   telemetry.attemptSucceeded(target.mapping);
 }
 
 /** A stream has broken after it had begun: its attempt has failed after all. */
 export function streamBroke({ health, telemetry }: RouteDeps, call: Call, target: Target, error: UpstreamError): void {
+  call.attemptEnds();
+  call.causes[call.attempts.length - 1] = causeOf(error);
   if (!cutByUs(error)) health.ended(target, false, 'failed', error.retryAfterMs);
   telemetry.attemptFailed(call.id, target.mapping, loggedFailure(error));
   call.attempts.splice(-1, 1, attemptRecord(call, target, error));

@@ -100,6 +100,7 @@ async function completeWhole(
     call,
     async (target, limits) => {
       const response = await exchange(transport, target, outboundChat(call, request, target), 'gathered', limits);
+      call.attemptEnds();
       const value = await answers.read(target, { operation: 'chat' }, response, limits);
       const produced = producedBy(call, target, request);
       produced.addTold(value);

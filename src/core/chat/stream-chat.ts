@@ -37,6 +37,7 @@ export async function* streamChat(
     { kind: 'stream', dropped },
   );
   const { target } = routed;
+  call.firstTokenCame();
   deps.telemetry.firstToken(target.mapping, performance.now() - startedAt);
   const { modelId } = target.mapping;
   call.facts.context.onDropped(dropped(target));
@@ -90,7 +91,7 @@ async function settleEnd(
   keeper: StreamKeeper | undefined,
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
   const { mapping } = target;
-  streamEnded(deps, target);
+  streamEnded(deps, call, target);
   const usage = await produced.usage(deps.estimator, request, mapping);
   const cost = await call.settle(usage);
   const kept = keeper?.kept();

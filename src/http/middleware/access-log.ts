@@ -17,7 +17,6 @@ const outcomeOf = ({ decisionId, reason }: RequestState): 'permit' | 'deny' | un
  */
 export function accessLog(telemetry: Telemetry): AppMiddleware {
   return (ctx, next) => {
-    const startedAt = performance.now();
     const { req, res, state } = ctx;
     res.on('close', () => {
       state.place?.closed();
@@ -27,7 +26,7 @@ export function accessLog(telemetry: Telemetry): AppMiddleware {
           method: req.method ?? '',
           path: ctx.path,
           status: res.headersSent ? res.statusCode : CLIENT_LEFT,
-          durationMs: Math.round((performance.now() - startedAt) * 1000) / 1000,
+          durationMs: Math.round((performance.now() - state.arrivedAt) * 1000) / 1000,
           aborted: !res.writableFinished,
           clientIp: state.clientIp,
           keyId: state.principal?.keyId,

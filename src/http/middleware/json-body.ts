@@ -43,7 +43,9 @@ export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>):
     const { req, res, state } = ctx;
     assertBodyType(req, 'application/json');
     const place = placeOf(ctx);
+    const waitedFrom = performance.now();
     const bytes = await readBody(req, res, place, limits.bytes);
+    state.receivingMs = performance.now() - waitedFrom;
     state.bodyBytes = bytes.length;
     state.body = timed('parsing a request body', bytes.length, telemetry, () => parseJson(bytes, place, limits));
     return next();

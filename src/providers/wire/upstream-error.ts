@@ -25,6 +25,8 @@ export interface UpstreamErrorOptions {
   readonly retryable?: boolean;
   /** What the provider reported for an answer that cannot be used: it is still paid for. */
   readonly usage?: Usage | undefined;
+  /** The upstream has nothing at the path, rather than no such model. */
+  readonly wrongPath?: boolean;
   readonly cause?: unknown;
 }
 
@@ -44,6 +46,7 @@ export class UpstreamError extends Error {
   readonly summary: string;
   readonly quoted: string | undefined;
   readonly usage: Usage | undefined;
+  readonly wrongPath: boolean;
 
   constructor(errorType: AttemptErrorType, summary: string, options: UpstreamErrorOptions = {}) {
     super(options.quoted === undefined ? summary : `${summary.replace(/\.$/, '')}: ${options.quoted}`, {
@@ -58,12 +61,13 @@ export class UpstreamError extends Error {
     this.code = options.code;
     this.param = options.param;
     this.usage = options.usage;
+    this.wrongPath = options.wrongPath ?? false;
   }
 
   /** The same failure of an answer for which the provider reported this usage. */
   withUsage(usage: Usage | undefined): UpstreamError {
     if (usage === undefined) return this;
-    const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, cause } = this;
+    const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, wrongPath, cause } = this;
     return new UpstreamError(errorType, summary, {
       quoted,
       retryable,
@@ -71,6 +75,7 @@ export class UpstreamError extends Error {
       retryAfterMs,
       code,
       param,
+      wrongPath,
       cause,
       usage,
     });
@@ -134,7 +139,10 @@ export function fromStatus(
       return new UpstreamError('credential', 'The provider asks for payment on the credential in use.', facts);
     case 404:
       // The caller's name was resolved, so this is a fault of our mapping, not of the request: another provider may know it.
-      return new UpstreamError('upstream_error', 'The provider does not know the model.', facts);
+      return new UpstreamError('upstream_error', 'The provider does not know the model.', {
+        ...facts,
+        wrongPath: isAboutPath(text),
+      });
     case 408:
       return new UpstreamError('timeout', 'The provider gave up waiting.', quoting);
     case 409:
@@ -148,9 +156,17 @@ export function fromStatus(
       return new UpstreamError('rejected', 'The provider rejected the request.', {
         ...quoting,
         ...wordsOf(text, words),
+        wrongPath: status === 405,
       });
   }
 }
+
+/** How a server says 404 of a path: with nothing that we read, which a page is, or in such words. */
+const isAboutPath = (text: string): boolean =>
+  text === '' ||
+  /^(?:404:? )?(?:page |path |route |url )?not found[.!]?$|invalid url|cannot (?:post|get) |no (?:such )?(?:route|path|endpoint)|unknown (?:request )?(?:url|path|endpoint)/i.test(
+    text,
+  );
 
 /** OpenAI's codes for faults of a request: clients act on them. */
 const REQUEST_CODES: ReadonlySet<string> = new Set([

@@ -449,6 +449,10 @@ export interface LedgerTable extends CallColumns {
   /** Null: no one served. */
   target: Generated<number | null>;
   requestId: Buffer;
+  /** Milliseconds from the request's arrival to the call's end; null: not known. */
+  tookMs: Generated<number | null>;
+  /** `Settlement` says what stands in it; null: not known. */
+  timesJson: Generated<string | null>;
 }
 
 /** What a call has of its own. */

@@ -3,7 +3,17 @@ import { idOfBytes } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import { isDisplaced } from './call-number.ts';
-import { addressBits, BLOCK, codeOf, type IndexBlock, moreRuleBit, NONE, ruleBit, UNKNOWN } from './index-cells.ts';
+import {
+  addressBits,
+  BLOCK,
+  codeOf,
+  type IndexBlock,
+  moreRuleBit,
+  NONE,
+  ruleBit,
+  tookCell,
+  UNKNOWN,
+} from './index-cells.ts';
 import { CALL_STATES } from './ledger-statements.ts';
 
 const RULE_ID = /rule_[0-9a-f]{32}/g;
@@ -22,7 +32,7 @@ const rowsBetween = build
   .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
   .leftJoin('call_targets', 'call_targets.id', 'ledger.target')
   .select(['ledger.number', 'ledger.id', 'ledger.decisionId', 'ledger.state', 'ledger.verdict'])
-  .select(['ledger.requestId', 'ledger.clientRequestId'])
+  .select(['ledger.requestId', 'ledger.clientRequestId', 'ledger.tookMs'])
   .select(['call_origins.organizationId', 'call_origins.keyId', 'call_origins.memberId', 'call_origins.requestedModel'])
   .select(['call_targets.modelId', 'call_targets.providerId'])
   .where('ledger.number', '>', bind<number>('after'))
@@ -89,6 +99,7 @@ const emptyBlock = (rows: number): Omit<IndexBlock, 'displaced'> => ({
     clientRequest: new Int32Array(rows),
     ruleBits: new Int32Array(rows),
     moreRuleBits: new Int32Array(rows),
+    took: new Int32Array(rows),
   },
 });
 
@@ -120,6 +131,7 @@ export function readRows(db: Database, after: number, before: number, from: 'asc
     cells.clientRequest[place] = codeOf(row.clientRequestId);
     cells.ruleBits[place] = verdict.ruleBits;
     cells.moreRuleBits[place] = verdict.moreRuleBits;
+    cells.took[place] = isOpen ? UNKNOWN : tookCell(row.tookMs);
   }
   return { numbers, cells, displaced: Float64Array.from(rows.filter(isDisplaced), ({ number }) => number) };
 }

@@ -33,6 +33,8 @@ export interface CallFilter {
   readonly ruleId?: string | undefined;
   /** That the key or its owner was in, as the decision saw it. */
   readonly groupId?: string | undefined;
+  /** Milliseconds: only calls that are known to have taken longer. */
+  readonly slowerThan?: number | undefined;
   /** In which the caller's address lies. */
   readonly addresses?: AddressRange | undefined;
   /** That would have changed the decision, in mode `report`, as the rule has been since a revision of the organization's rules. */
@@ -87,6 +89,8 @@ const LEDGER = [
   'ledger.cached',
   'ledger.statusCode',
   'ledger.errorCode',
+  'ledger.tookMs',
+  'ledger.timesJson',
 ] as const;
 const ORIGIN = [
   'call_origins.organizationId',
@@ -114,7 +118,10 @@ type Row = ReturnType<ReturnType<typeof logged>['execute']> extends Promise<(inf
 
 /** A call with its decision, as they stand in the ledger. Amounts in pico-dollars, times in epoch ms. */
 export interface LoggedCall
-  extends Omit<Row, 'id' | 'decisionId' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson'> {
+  extends Omit<
+    Row,
+    'id' | 'decisionId' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson' | 'timesJson'
+  > {
   readonly id: string;
   readonly decisionId: string;
   readonly requestId: string;
@@ -125,9 +132,27 @@ export interface LoggedCall
   readonly shadowPermitted: number | null;
   readonly costDetails: Record<string, unknown> | null;
   readonly attempts: Record<string, unknown>[] | null;
+  /** Undefined: not known. */
+  readonly times: CallTimes | undefined;
 }
 
-function toLogged({ reasonJson, costDetailsJson, attemptsJson, ...row }: Row): LoggedCall {
+/** Where the time of a call went, in milliseconds, counted from the request's arrival. */
+export interface CallTimes {
+  readonly receivingMs: number;
+  readonly firstTokenMs: number | null;
+  readonly attempts: readonly { readonly startedMs: number; readonly durationMs: number }[];
+}
+
+function readTimes(json: string | null): CallTimes | undefined {
+  if (json === null) return undefined;
+  const [receivingMs, firstTokenMs, ...spans]: [number, number | null, ...number[]] = JSON.parse(json);
+  const attempts = spans.flatMap((startedMs, place) =>
+    place % 2 === 0 ? [{ startedMs, durationMs: spans[place + 1] ?? 0 }] : [],
+  );
+  return { receivingMs, firstTokenMs, attempts };
+}
+
+function toLogged({ reasonJson, costDetailsJson, attemptsJson, timesJson, ...row }: Row): LoggedCall {
   const id = idOfBytes(row.id, 'call');
   return {
     ...row,
@@ -138,6 +163,7 @@ function toLogged({ reasonJson, costDetailsJson, attemptsJson, ...row }: Row): L
     reason: reasonCode(reasonJson),
     costDetails: costDetailsJson === null ? null : JSON.parse(costDetailsJson),
     attempts: attemptsJson === null ? null : JSON.parse(attemptsJson.replaceAll('"logId":""', `"logId":"${id}"`)),
+    times: readTimes(timesJson),
   };
 }
 
@@ -167,6 +193,7 @@ export function wantedCalls(filter: CallFilter): Calls {
       sql<boolean>`(instr(violationsJson, ${`"${ruleId}"`}) > 0 OR instr(shadowJson, ${`"${ruleId}"`}) > 0)`,
     );
   }
+  if (filter.slowerThan !== undefined) calls = calls.where('ledger.tookMs', '>', filter.slowerThan);
   if (groupId !== undefined) calls = calls.where(sql<boolean>`instr(inputJson, ${`"${groupId}"`}) > 0`);
   if (reportedBy !== undefined) {
     calls = calls
@@ -218,6 +245,7 @@ const toWanted = ({ organizationId: organization, isDecided, addresses, reported
   }),
   ...(addresses === undefined ? {} : { addresses }),
   ...(isDecided === true ? { isDecided } : {}),
+  ...(by.slowerThan === undefined ? {} : { slowerThan: by.slowerThan }),
 });
 
 /** Without those that are undefined. */

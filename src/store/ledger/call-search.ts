@@ -13,6 +13,7 @@ import {
   NONE,
   numbersIn,
   ruleBit,
+  tookCell,
   UNKNOWN,
 } from './index-cells.ts';
 
@@ -25,6 +26,8 @@ export interface Wanted extends Partial<Readonly<Record<Exclude<Coded, 'requeste
   readonly rule?: string;
   /** A group's id. */
   readonly group?: string;
+  /** Milliseconds: the call took longer. */
+  readonly slowerThan?: number;
   /** False: also those without a decision. */
   readonly isDecided?: boolean;
 }
@@ -73,6 +76,15 @@ function testsOf(wanted: Wanted): Test[] {
     tests.push((read) => {
       const [bits, moreBits] = [read('ruleBits'), read('moreRuleBits')];
       return (place) => (cellAt(bits, place) & bit) !== 0 && (cellAt(moreBits, place) & moreBit) !== 0;
+    });
+  }
+  if (wanted.slowerThan !== undefined) {
+    const most = tookCell(wanted.slowerThan);
+    tests.push((read) => {
+      const cells = read('took');
+      // A block without them has no call whose time is known.
+      if (cells.length === 0) return () => false;
+      return (place) => cellAt(cells, place) > most || cellAt(cells, place) === UNKNOWN;
     });
   }
   equals('reason', wanted.reason);

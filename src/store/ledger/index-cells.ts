@@ -20,7 +20,9 @@ export type Coded =
 type RuleBits = 'ruleBits' | 'moreRuleBits';
 /** Of the caller's address, in the order of addresses: the first 32 bits, and the next. */
 type AddressBits = 'addressHigh' | 'addressNext';
-export type CellName = Coded | RuleBits | AddressBits;
+/** Milliseconds that the call took, and two; `NONE` where that is not known. Blocks from before there were such cells have none. */
+type Took = 'took';
+export type CellName = Coded | RuleBits | AddressBits | Took;
 
 /** Rows of the ledger in the order of their numbers, with what they are searched by. */
 export interface IndexBlock {
@@ -34,6 +36,9 @@ export interface IndexBlock {
 export const UNKNOWN = 0;
 /** There is no value. */
 export const NONE = 1;
+
+/** How long a call took, as a cell. */
+export const tookCell = (ms: number | null): number => (ms === null ? NONE : Math.min(ms, 0x7ffffff0) + 2);
 
 /** FNV-1a, but for the two codes that mean something else. */
 export function codeOf(value: string | null): number {

@@ -50,6 +50,8 @@ const state = new Place<number>();
 const statusCode = new Place<number>();
 const errorCode = new Place<string | null>();
 const cached = new Place<Flag>();
+const tookMs = new Place<number | null>();
+const timesJson = new Place<string | null>();
 
 /** Holds back what a call may cost, in the window in which it was opened. */
 const held = (window: Window) => ({
@@ -88,7 +90,7 @@ const insertLimitedCall = build.insertInto('ledger').values({
 
 const insertFinishedCall = build
   .insertInto('ledger')
-  .values({ ...opened, state, settledAt: now, cached, target, statusCode, errorCode });
+  .values({ ...opened, state, settledAt: now, cached, target, statusCode, errorCode, tookMs, timesJson });
 
 const tokens = {
   promptTokens: new Place<number>(),
@@ -115,6 +117,8 @@ const settleOpenCall = build
     target,
     statusCode,
     errorCode,
+    tookMs,
+    timesJson,
   })
   .where('number', '=', number)
   .where('origin', '=', origin)
@@ -264,7 +268,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   ),
   insertFinishedCall: prepareHot(
     connection,
-    [...openPlaces, state, cached, target, statusCode, errorCode],
+    [...openPlaces, state, cached, target, statusCode, errorCode, tookMs, timesJson],
     insertFinishedCall.compile(),
   ),
   settleOpenCall: prepareHot(
@@ -284,6 +288,8 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
       target,
       statusCode,
       errorCode,
+      tookMs,
+      timesJson,
       number,
       origin,
     ],

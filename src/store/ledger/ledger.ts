@@ -79,6 +79,10 @@ export interface Settlement extends CallTarget {
   /** Status answered to the caller. */
   readonly statusCode: number;
   readonly errorCode: string | null;
+  /** Milliseconds from the request's arrival to here; null: not measured. */
+  readonly tookMs: number | null;
+  /** JSON, whole milliseconds: for how long the body was waited for; when the first token came; of each attempt when it began, and how long it took. */
+  readonly timesJson: string | null;
 }
 
 /** How a call ended that was never open: denied by policy, or served from the cache. */
@@ -89,6 +93,10 @@ export interface FinishedCall {
   readonly modelId: string | null;
   readonly statusCode: number;
   readonly errorCode: string | null;
+  /** Milliseconds from the request's arrival to here; null: not measured. */
+  readonly tookMs: number | null;
+  /** As of a settlement. */
+  readonly timesJson: string | null;
 }
 
 /** Who might have served a call. */
@@ -224,6 +232,8 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       references.target({ providerId, modelId, providerKeyId: null, attemptsJson: null }, call.id, day),
       outcome.statusCode,
       outcome.errorCode,
+      outcome.tookMs,
+      outcome.timesJson,
     );
     statements.touchKey.run(now, call.keyId, call.organizationId);
   };
@@ -311,6 +321,8 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         references.target(settlement, callId, dayOfNumber(number)),
         settlement.statusCode,
         settlement.errorCode,
+        settlement.tookMs,
+        settlement.timesJson,
         number,
         origin,
       );
@@ -335,5 +347,7 @@ function neverOpened([first, ...others]: readonly Candidate[], { status, code }:
     modelId: common('modelId'),
     statusCode: status,
     errorCode: code,
+    tookMs: null,
+    timesJson: null,
   } as const;
 }

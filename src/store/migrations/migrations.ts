@@ -18,6 +18,7 @@ import { tagSets } from './0017-tag-sets.ts';
 import { reportRules } from './0018-report-rules.ts';
 import { managedRules } from './0019-managed-rules.ts';
 import { keyTags } from './0020-key-tags.ts';
+import { callTimes } from './0021-call-times.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly string[] = [
   reportRules,
   managedRules,
   keyTags,
+  callTimes,
 ];

@@ -57,6 +57,8 @@ const authenticated = (): Promise<Principal> => {
 const context = (): CallContext => ({
   requestId: 'req_1',
   clientRequestId: undefined,
+  arrivedAt: performance.now(),
+  receivingMs: 0,
   clientIp: '192.0.2.7',
   signal: new AbortController().signal,
   noFallback: false,

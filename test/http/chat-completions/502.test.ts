@@ -37,17 +37,35 @@ const failed = (message: string) => ({ error: { message, type: 'api_error', para
 
 describe('the sandbox failing on request', () => {
   it.each([
-    ['500', 'The provider failed: The sandbox fails with status 500, as asked.', 'upstream_error', 500],
-    ['409', 'The provider reported a conflict: The sandbox fails with status 409, as asked.', 'upstream_error', 409],
-    ['404', 'The provider does not know the model.', 'upstream_error', 404],
-    ['401', "The provider refused the gateway's credential.", 'credential', 401],
-    ['402', 'The provider asks for payment on the credential in use.', 'credential', 402],
-    ['403', "The provider refused the gateway's credential.", 'credential', 403],
-    ['malformed', 'The provider sent a malformed answer.', 'bad_response', 200],
-    ['empty', 'The provider sent an empty answer.', 'bad_response', 200],
-    ['error', 'The provider reported an error inside a successful answer.', 'bad_response', 200],
-    ['cut', 'The connection to the provider failed: it could not be made or was cut.', 'connection', undefined],
-  ])('with %s is a final 502 with the reason', async (fault, message, errorType, status) => {
+    [
+      '500',
+      'The provider failed: The sandbox fails with status 500, as asked.',
+      'upstream_error',
+      500,
+      'provider_failed',
+    ],
+    [
+      '409',
+      'The provider reported a conflict: The sandbox fails with status 409, as asked.',
+      'upstream_error',
+      409,
+      'provider_failed',
+    ],
+    ['404', 'The provider does not know the model.', 'upstream_error', 404, 'model_unknown'],
+    ['401', "The provider refused the gateway's credential.", 'credential', 401, 'credential_refused'],
+    ['402', 'The provider asks for payment on the credential in use.', 'credential', 402, 'payment_required'],
+    ['403', "The provider refused the gateway's credential.", 'credential', 403, 'credential_refused'],
+    ['malformed', 'The provider sent a malformed answer.', 'bad_response', 200, 'unusable_answer'],
+    ['empty', 'The provider sent an empty answer.', 'bad_response', 200, 'unusable_answer'],
+    ['error', 'The provider reported an error inside a successful answer.', 'bad_response', 200, 'unusable_answer'],
+    [
+      'cut',
+      'The connection to the provider failed: it could not be made or was cut.',
+      'connection',
+      undefined,
+      'connection_reset',
+    ],
+  ])('with %s is a final 502 with the reason', async (fault, message, errorType, status, cause) => {
     const answer = await chat(gateway, faulty(fault));
 
     expect([answer.status, answer.json, answer.headers['x-should-retry']]).toEqual([502, failed(message), 'false']);
@@ -63,6 +81,7 @@ describe('the sandbox failing on request', () => {
         succeeded: false,
         credentialSource: 'service',
         logId: row.id,
+        cause,
       },
     ]);
   });

@@ -104,7 +104,12 @@ describe('before the first byte', () => {
     expect(metadata.routing).toEqual(attempts);
     expect(metadata.used_provider).toBe('yota');
     expect(usage.cost).toBe(0.00003);
-    expect([row.providerId, row.cost, JSON.parse(row.attemptsJson ?? '')]).toEqual(['yota', 30_000_000n, attempts]);
+    const [failed, served] = attempts;
+    expect([row.providerId, row.cost, JSON.parse(row.attemptsJson ?? '')]).toEqual([
+      'yota',
+      30_000_000n,
+      [{ ...failed, cause: expect.any(String) }, served],
+    ]);
   });
 
   it.each([

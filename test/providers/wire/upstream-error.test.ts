@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { TransportError, timeoutError } from '../../../src/net/transport-error.ts';
+import { TransportError, timeoutError, toTransportError } from '../../../src/net/transport-error.ts';
 import { openAiAdapter } from '../../../src/providers/openai/openai.ts';
+import { causeOf, explainCause } from '../../../src/providers/wire/attempt-cause.ts';
 import { scrub } from '../../../src/providers/wire/scrub.ts';
 import { fromTransportError } from '../../../src/providers/wire/upstream-error.ts';
 import { gathered } from '../answers.ts';
@@ -123,4 +124,36 @@ describe('fromTransportError', () => {
   ])('reads %s as %s, retryable %s', (error, errorType, retryable) => {
     expect(fromTransportError(error)).toMatchObject({ errorType, retryable, cause: error });
   });
+});
+
+const system = (code: string, cause?: unknown): Error => Object.assign(new Error('it failed', { cause }), { code });
+
+describe('causeOf', () => {
+  it.each([
+    [system('ENOTFOUND'), 'unknown_host'],
+    [system('EAI_AGAIN'), 'name_look_up_failed'],
+    [system('ENETUNREACH'), 'unreachable'],
+    [system('UND_ERR_SOCKET', system('ECONNRESET')), 'connection_reset'],
+    [new AggregateError([system('ECONNREFUSED'), system('ECONNREFUSED')]), 'connection_refused'],
+    [system('UNABLE_TO_VERIFY_LEAF_SIGNATURE'), 'tls_untrusted'],
+    [system('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'), 'tls_failed'],
+    [system('UND_ERR_CONNECT_TIMEOUT'), 'connect_timeout'],
+    [new TransportError('connection', 'the address is not public'), 'address_refused'],
+    [new Error('something else'), 'connection_failed'],
+  ])('reads %o as %s', (error, cause) => {
+    expect(causeOf(fromTransportError(toTransportError(error)))).toBe(cause);
+    expect(explainCause(cause)).toMatch(/^[A-Z].*\.$/);
+  });
+
+  it.each([
+    ['', 'wrong_path'],
+    ['404 page not found', 'wrong_path'],
+    ['Not Found', 'wrong_path'],
+    ['Invalid URL (POST /chat/completions)', 'wrong_path'],
+    ['The model `x` does not exist.', 'model_unknown'],
+    ['models/x is not found for API version v1beta', 'model_unknown'],
+    ['model "x" not found, try pulling it first', 'model_unknown'],
+  ])('reads a 404 that says "%s" as %s', (text, cause) => expect(causeOf(said(404, text))).toBe(cause));
+
+  it('reads no property of all objects as a code', () => expect(explainCause('constructor')).toBeUndefined());
 });

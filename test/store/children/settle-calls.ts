@@ -50,6 +50,8 @@ async function settleOne(): Promise<void> {
     attemptsJson: null,
     statusCode: 200,
     errorCode: null,
+    tookMs: null,
+    timesJson: null,
   });
   process.stdout.write(`${call.id}\n`);
 }

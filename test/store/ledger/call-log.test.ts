@@ -57,6 +57,7 @@ function callAt(place: number, organizationId: string) {
     clientAddress: addressAt(place),
     requestId: `req_${place.toString(16).padStart(32, '0')}`,
     clientRequestId: place % 3 === 0 ? `own-${place % 900}` : null,
+    tookMs: place % 19 === 0 ? null : (place % 19) * 100,
     state: isDenied ? 'denied' : isOpen ? 'open' : 'settled',
   } as const;
 }
@@ -140,6 +141,9 @@ const SEARCHES: readonly Asked[] = [
   [{ reportedBy: { ruleId: RULES[6] ?? '', revision: 4 } }, () => false],
   [{ requestId: `req_${(77).toString(16).padStart(32, '0')}` }, (place) => place === 77],
   [{ clientRequestId: 'own-300' }, (place) => place % 900 === 300],
+  [{ slowerThan: 1799 }, (place) => place % 19 === 18],
+  [{ slowerThan: 1800 }, () => false],
+  [{ slowerThan: 999_999_999 }, () => false],
   [{ from: START + 700_000, to: START + 900_000 }, (place) => place >= 700 && place < 900],
   [
     { from: START + (BLOCK - 3) * 1000, to: START + (BLOCK + 3) * 1000 },
@@ -247,6 +251,8 @@ test('finds a call by its id and by that of its decision, of one organization', 
     cached: 0,
     statusCode: 200,
     errorCode: null,
+    tookMs: 500,
+    times: undefined,
   });
   expect(await get(organizationId, idLike(id, 'dec'))).toEqual(await get(organizationId, id));
   await expect(get('org_other', id)).rejects.toMatchObject({ status: 404 });

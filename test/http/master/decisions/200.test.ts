@@ -167,6 +167,7 @@ describe('GET /v1/master/calls', () => {
       usageEstimated: false,
       costDetails: null,
       attempts: null,
+      timing: null,
     };
   };
 
