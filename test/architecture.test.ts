@@ -3,6 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type Node, SyntaxKind } from 'typescript/unstable/ast';
+import { isBinaryExpression, isComputedPropertyName, isElementAccessExpression } from 'typescript/unstable/ast/is';
+import { API, type Checker, type Type, TypeFlags } from 'typescript/unstable/sync';
 import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -135,6 +138,75 @@ function cyclesIn(edges: readonly (readonly [from: string, to: string])[]): stri
   return cycles;
 }
 
+/** A place where an object is asked for a property by a name that is computed. */
+interface LookUp {
+  readonly node: Node;
+  readonly name: Node;
+}
+
+/** `table[name]`, `name in table` and `const { [name]: value } = table`. */
+function lookUpsIn(file: Node): LookUp[] {
+  const found: LookUp[] = [];
+  const visit = (node: Node): void => {
+    if (isElementAccessExpression(node)) found.push({ node, name: node.argumentExpression });
+    if (isBinaryExpression(node) && node.operatorToken.kind === SyntaxKind.InKeyword) {
+      found.push({ node, name: node.left });
+    }
+    if (isComputedPropertyName(node) && node.parent.kind === SyntaxKind.BindingElement) {
+      found.push({ node: node.parent, name: node.expression });
+    }
+    node.forEachChild(visit);
+  };
+  visit(file);
+  return found;
+}
+
+const INHERITED = Object.getOwnPropertyNames(Object.prototype);
+
+/** Whether a name of this type may be one that every object inherits: any text, but not one of a few words, nor `${string}_API_KEY`. */
+function mayBeInherited(checker: Checker, type: Type): boolean {
+  const known = checker.getBaseConstraintOfType(type) ?? type;
+  return (known.isUnionType() ? known.getTypes() : [known]).some((part) => {
+    if (part.isTemplateLiteralType()) {
+      const texts = checker
+        .typeToString(part)
+        .slice(1, -1)
+        .split(/\$\{[^}]*\}/);
+      return INHERITED.some((name) => texts.every((text) => name.includes(text)));
+    }
+    return (part.flags & (TypeFlags.String | TypeFlags.StringMapping | TypeFlags.Any | TypeFlags.Unknown)) !== 0;
+  });
+}
+
+/** Every look-up in `src` by a name that the compiler knows as text alone. */
+function looseLookUps(): string[] {
+  const api = new API({ cwd: root });
+  try {
+    const [project] = api.updateSnapshot({ openProjects: [path.join(root, 'tsconfig.json')] }).getProjects();
+    if (project === undefined) throw new Error('the compiler opened no project');
+    const { program, checker } = project;
+    return sourceFiles(src).flatMap((file) => {
+      const source = file.includes('/generated/') ? undefined : program.getSourceFile(file);
+      if (source === undefined) return [];
+      const lookUps = lookUpsIn(source);
+      const types = checker.getTypeAtLocation(lookUps.map(({ name }) => name));
+      return lookUps
+        .filter((_, index) => types[index] === undefined || mayBeInherited(checker, types[index]))
+        .map(({ node }) => `${path.relative(root, file)}: ${source.text.slice(node.pos, node.end).trim()}`);
+    });
+  } finally {
+    api.close();
+  }
+}
+
+/** Look-ups by names that the code itself chose, where a call of `entryOf` would cost. */
+const REVIEWED_LOOK_UPS = [
+  'src/lib/text.ts: table[name]', // `entryOf` itself
+  'src/providers/openai/answer.ts: answer[name]', // own names; `__proto__` is left out
+  'src/providers/openai/answer.ts: fields[name]',
+  'src/store/db/sql.ts: values[parameter.name]', // names that queries bind
+];
+
 describe('the architecture', () => {
   it('gives every folder and file directly under src a rank', () => {
     expect(readdirSync(src).filter((name) => RANKS[name] === undefined)).toEqual(['README.md']);
@@ -193,6 +265,10 @@ describe('the architecture', () => {
       .filter((file) => /process\.env\b/.test(readFileSync(file, 'utf8')))
       .map((file) => path.relative(root, file));
     expect(readers.filter((file) => !['src/main.ts', 'src/cli.ts'].includes(file))).toEqual(['src/config/config.ts']);
+  });
+
+  it('asks tables by names from outside through `entryOf` of lib/text.ts, so that none answers to `constructor`', () => {
+    expect(looseLookUps().sort()).toEqual(REVIEWED_LOOK_UPS);
   });
 
   it('writes relative imports with their ending, since Node runs the sources as they are', () => {

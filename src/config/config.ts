@@ -8,6 +8,7 @@ import type { Environment } from '../generated/types.ts';
 import type { ValidationError } from '../generated/validators.js';
 import { validateEnvironment } from '../generated/validators.js';
 import { deepFreeze } from '../lib/deep-freeze.ts';
+import { entryOf } from '../lib/text.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
 import { PROVIDER_IDS } from './known-providers.ts';
 import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
@@ -232,9 +233,9 @@ function isOfUnknownProvider(name: string): boolean {
 /** What a variable must be, in words, or undefined when it is not ours. */
 function shapeOf(name: string): string | undefined {
   const pattern = Object.keys(UPSTREAM_VARIABLES).find((each) => new RegExp(each).test(name));
-  const variable = VARIABLES[name] ?? (pattern === undefined ? undefined : UPSTREAM_VARIABLES[pattern]);
+  const variable = entryOf(VARIABLES, name) ?? entryOf(UPSTREAM_VARIABLES, pattern ?? '');
   if (variable?.enum !== undefined) return `one of ${variable.enum.join(', ')}`;
-  return SHAPES[variable?.$ref?.replace('#/$defs/', '') ?? '']?.description;
+  return entryOf(SHAPES, variable?.$ref?.replace('#/$defs/', '') ?? '')?.description;
 }
 
 function faultOf(error: ValidationError | undefined): ConfigError {

@@ -1,3 +1,4 @@
+import { entryOf } from '../lib/text.ts';
 import { ConfigError, readList } from './config-value.ts';
 
 /**
@@ -44,7 +45,7 @@ export function readRequestFields(
   variable: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): readonly string[] {
-  const names = readList(variables[variable]);
+  const names = readList(entryOf(variables, variable));
   for (const name of names) {
     const fault = fieldFault(name);
     if (fault !== undefined) throw new ConfigError(`${variable}: ${fault}`);

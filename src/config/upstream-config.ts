@@ -1,5 +1,6 @@
 import type { Prices } from '../domain/model.ts';
 import { parseUsdPerMillion } from '../domain/money.ts';
+import { entryOf } from '../lib/text.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
 import { PROVIDER_IDS } from './known-providers.ts';
 import { readRequestFields } from './request-field-names.ts';
@@ -96,7 +97,7 @@ function checkIds(name: string, models: readonly string[]): void {
 }
 
 function required(name: string, variables: Variables): string {
-  const text = variables[name];
+  const text = entryOf(variables, name);
   if (text === undefined) throw new ConfigError(`${name} is missing: an upstream needs its URL and its models.`);
   return text;
 }

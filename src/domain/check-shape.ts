@@ -1,4 +1,5 @@
 import type { ValidationError, Validator } from '../generated/validators.js';
+import { hiddenCharacter } from '../lib/text.ts';
 import { invalidRequest, unsupportedParameter } from './errors.ts';
 
 /** What must stand at a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
@@ -8,11 +9,43 @@ export interface Explanation {
 }
 
 /**
- * Unknown JSON becomes what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault (empty: the
- * whole body) and whose message names the place and, for a single value, its text.
+ * What people write of things that are administered: as `checkContent`, and its texts, which others read elsewhere, hold no
+ * character that cannot be seen.
  * @param quotable places whose text the message may repeat; all others may hold secrets. Default: every place.
  */
 export function checkShape<T>(
+  validator: Validator<T>,
+  body: unknown,
+  explanations: readonly Explanation[] = [],
+  quotable = /^/,
+): T {
+  checkVisible(body, '');
+  return checkContent(validator, body, explanations, quotable);
+}
+
+const NOT_VISIBLE = 'control characters and characters that cannot be seen are not allowed';
+
+/** @param what it is, as it begins a sentence @throws ApiError 400 for a text with a character that cannot be seen */
+export function checkVisibleText(text: string, what: string, param: string): void {
+  const hidden = hiddenCharacter(text);
+  if (hidden !== undefined) throw invalidRequest(`${what} holds ${hidden}: ${NOT_VISIBLE}.`, param);
+}
+
+/** The same for every text below a place. Names of fields are ours, or lead to what is there already. */
+function checkVisible(value: unknown, pointer: string): void {
+  if (typeof value === 'string') checkVisibleText(value, pointer === '' ? 'The request body' : pointer, pointer);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    checkVisible(inner, `${pointer}/${pointerStep(name)}`);
+  }
+}
+
+/**
+ * Unknown JSON becomes what the validator says it is, or a 400 whose `param` is the JSON pointer of the first fault (empty: the
+ * whole body) and whose message names the place and, for a single value, its text. What models read may hold any character.
+ * @param quotable as for `checkShape`
+ */
+export function checkContent<T>(
   validator: Validator<T>,
   body: unknown,
   explanations: readonly Explanation[] = [],
@@ -27,11 +60,11 @@ export function checkShape<T>(
   throw invalidRequest(`${place} ${must}.`, pointer);
 }
 
-/** As `checkShape`, for OpenAI's endpoints: there a field that is not known is 400 `unsupported_parameter`. */
+/** As `checkContent`, for OpenAI's endpoints: there a field that is not known is 400 `unsupported_parameter`. */
 export function checkOpenAiShape<T>(validator: Validator<T>, body: unknown): T {
   if (validator(body)) return body;
   const fault = validator.errors?.[0];
-  if (fault?.keyword !== 'additionalProperties') return checkShape(validator, body);
+  if (fault?.keyword !== 'additionalProperties') return checkContent(validator, body);
   const pointer = pointerOf(fault);
   throw unsupportedParameter(`${pointer} is not a known field.`, pointer);
 }

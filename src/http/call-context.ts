@@ -18,10 +18,10 @@ const MAX_META_LENGTH = 256;
 
 /** What the caller says of the request. @throws ApiError 400 for too much */
 function metaOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
-  const names = Object.keys(headers).filter((name) => name.startsWith(META));
-  const meta = Object.fromEntries(names.map((name) => [name.slice(META.length), String(headers[name])]));
+  const given = Object.entries(headers).filter(([name]) => name.startsWith(META));
+  const meta = Object.fromEntries(given.map(([name, value]) => [name.slice(META.length), String(value)]));
   const isTooLong = Object.entries(meta).some(([name, value]) => Math.max(name.length, value.length) > MAX_META_LENGTH);
-  if (names.length > MAX_META || isTooLong) {
+  if (given.length > MAX_META || isTooLong) {
     throw invalidRequest(
       `At most ${MAX_META} headers ${META}… of at most ${MAX_META_LENGTH} characters are read.`,
       null,

@@ -1,4 +1,5 @@
 import type Router from '@koa/router';
+import { entryOf } from '../lib/text.ts';
 import type { Operation } from './operations/operation.ts';
 import type { AppMiddleware, RequestState } from './state.ts';
 
@@ -21,7 +22,7 @@ export function register<Id extends string>(
   stepsBefore: (operation: Operation) => readonly AppMiddleware[] = () => [],
 ): void {
   for (const operation of operations) {
-    const steps = [...stepsBefore(operation), ...[handlers[operation.id]].flat()];
+    const steps = [...stepsBefore(operation), ...[entryOf(handlers, operation.id) ?? []].flat()];
     router[operation.method](routePath(operation), ...steps);
   }
 }

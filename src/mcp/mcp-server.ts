@@ -8,7 +8,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
 import { toApiError } from '../core/call/api-error.ts';
-import { checkShape } from '../domain/check-shape.ts';
+import { checkContent } from '../domain/check-shape.ts';
 import type { ApiError } from '../domain/errors.ts';
 import {
   type Validator,
@@ -150,7 +150,7 @@ function paramsFault(message: object, validators: Validators): Response | undefi
   const isRequest = (typeof id === 'string' || typeof id === 'number') && !Array.isArray(params);
   if (validator === undefined || !isRequest || typeof params !== 'object') return undefined;
   try {
-    checkShape(validator, params);
+    checkContent(validator, params);
     return undefined;
   } catch (error) {
     const text = `Invalid params: ${toApiError(error).message}`;

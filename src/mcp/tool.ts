@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import type { CallContext } from '../core/access/call-context.ts';
 import type { Principal } from '../core/access/principal.ts';
-import { checkShape } from '../domain/check-shape.ts';
+import { checkContent } from '../domain/check-shape.ts';
 import type { LimitedEndpoint } from '../domain/rate-limits.ts';
 import type { Validator } from '../generated/validators.js';
 
@@ -43,7 +43,7 @@ export const defineTool = <Args>(
   run: (caller: ToolCaller, args: Args) => Promise<CallToolResult>,
 ): McpTool => ({
   definition: definitionOf(facts),
-  call: (caller, args) => run(caller, checkShape(validator, args)),
+  call: (caller, args) => run(caller, checkContent(validator, args)),
 });
 
 function definitionOf({ name, title, schema, resultSchema, isReadOnly }: ToolFacts): Tool {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { ConfigError } from '../config/config-value.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { makeFolders } from '../folders.ts';
+import { entryOf } from '../lib/text.ts';
 import type { ImageFormat, Picture } from './preview.ts';
 
 const FORMAT_OF_EXTENSION: Readonly<Record<string, ImageFormat>> = {
@@ -45,7 +46,7 @@ export interface UploadName {
 /** @throws ApiError 400 for a name that is not a plain file name with an image's extension */
 export function uploadName(filename: string): UploadName {
   const extension = path.posix.extname(filename);
-  const format = FORMAT_OF_EXTENSION[extension.toLowerCase()];
+  const format = entryOf(FORMAT_OF_EXTENSION, extension.toLowerCase());
   const isTooLong = Buffer.byteLength(filename) > MAX_BYTES;
   if (!FILE_NAME.test(filename) || isTooLong || filename.includes('..') || format === undefined) {
     throw invalidRequest(

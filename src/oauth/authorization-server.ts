@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { clientHost, hashOAuthSecret, OAUTH_PATHS, resourceOf, SCOPE } from '../domain/oauth-token.ts';
+import { plainText } from '../lib/text.ts';
 import { isBoundClient } from '../store/sign-in/oauth.ts';
 import { DocumentFault } from './metadata-documents.ts';
 import { type AdapterDeps, type Binding, SqliteAdapter } from './sqlite-adapter.ts';
@@ -107,7 +108,7 @@ export class AuthorizationServer {
       const client = await this.#provider.Client.find(String(params.client_id));
       if (client === undefined) return undefined;
       const { clientId, clientName } = client;
-      const name = clientName ?? clientHost(clientId) ?? clientId;
+      const name = plainText(clientName ?? '').trim() || (clientHost(clientId) ?? clientId);
       return { id: uid, clientId, clientName: name, redirectUri: String(params.redirect_uri) };
     } catch (error) {
       if (error instanceof errors.SessionNotFound) return undefined;

@@ -1,5 +1,6 @@
 // What clients send, brought into the one form that the authorization server takes: clients differ more than the standards say.
 import { SCOPE } from '../domain/oauth-token.ts';
+import { plainText } from '../lib/text.ts';
 
 /** RFC 8707: the resource with and without a final slash is one. */
 function withPlainResource(params: URLSearchParams): void {
@@ -78,6 +79,8 @@ export function registrationOf(body: unknown): Registration | string {
       // Who says nothing of grants can refresh what it gets: else a person would have to consent every hour.
       grant_types: ['authorization_code', 'refresh_token'],
       ...metadata,
+      // A program wrote it, for people to read.
+      ...(typeof given.client_name === 'string' ? { client_name: plainText(given.client_name) } : {}),
       scope: SCOPE,
       application_type: isNative ? 'native' : 'web',
     },

@@ -1,6 +1,7 @@
 import { withName } from '../domain/id.ts';
 import { formatUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
+import { entryOf } from '../lib/text.ts';
 import type { DenialReason } from './denial-reason.ts';
 
 /** What people call rules and groups, by their ids; rules without a description are missing. */
@@ -103,7 +104,7 @@ const PRICE_LABEL: Readonly<Record<string, string>> = {
 /** `inputPrice=<pico>` as `input price 2.5 USD per million tokens`, `pricingType=paid` as `pricing type paid`. */
 function priceText(value: string): string {
   const [name = '', amount = ''] = value.split('=');
-  const label = PRICE_LABEL[name];
+  const label = entryOf(PRICE_LABEL, name);
   if (label === undefined) return `pricing type ${amount}`;
   if (amount === 'unknown') return `${label} unknown`;
   return `${label} ${formatUsdPerMillion(BigInt(amount))} USD per million tokens`;

@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import { plainText } from '../../lib/text.ts';
 import { appendAuditEntry, type NewAuditEntry } from '../../store/audit/audit.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Actor } from './actor.ts';
@@ -109,7 +110,7 @@ function authorOf(actor: Actor | Person | Job): Pick<NewAuditEntry, 'actorKind' 
 /** Who runs this process, by the operating system. */
 function systemUser(): string {
   try {
-    return userInfo().username;
+    return plainText(userInfo().username);
   } catch {
     // A container may run as a user that has no name.
     return `uid ${process.getuid?.() ?? 'unknown'}`;

@@ -1,6 +1,7 @@
 import { invalidRequest } from '../../domain/errors.ts';
 import { checkRange, formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
 import type { AuditList, AuditRecord } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import * as store from '../../store/audit/audit.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/page.ts';
@@ -49,7 +50,7 @@ const NAME_FIELDS = ['name', 'email', 'description', 'label', 'displayName', 'ta
 /** What the target was called after the change, or before its end. */
 function targetName(state: State): string | null {
   for (const field of NAME_FIELDS) {
-    const name = state?.[field];
+    const name = entryOf(state ?? {}, field);
     if (typeof name === 'string' && name !== '') return name;
   }
   return null;

@@ -1,3 +1,4 @@
+import { checkVisibleText } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { asCreate } from '../../domain/rule-content.ts';
@@ -27,7 +28,7 @@ export interface AppliedPlan {
 /**
  * Does what was planned, all of it or nothing, with an entry in the audit log for the apply and one for each rule.
  * @param revision of the folder in git, for the audit log @param now epoch ms
- * @throws StaleRules when the rules are no longer those that the plan was made for
+ * @throws ApiError 400 for a revision that cannot be read; StaleRules when the rules are no longer those that the plan was made for
  */
 export function applyFolder(
   db: Database,
@@ -35,6 +36,7 @@ export function applyFolder(
   plan: FolderPlan,
   { revision, now }: { readonly revision?: string | undefined; readonly now: number },
 ): AppliedPlan {
+  checkVisibleText(revision ?? '', '/revision', '/revision');
   return db.transaction(() => {
     const { organizationId } = actor;
     if (getOrganization(db, organizationId).ruleRevision !== plan.ruleRevision) throw new StaleRules();

@@ -31,7 +31,8 @@ export const NO_LIMITS: PresentLimits = {
   periodUsageDurationUnit: null,
 };
 
-export const namesLimits = (fields: LimitFields): boolean => Object.keys(NO_LIMITS).some((name) => name in fields);
+export const namesLimits = (fields: LimitFields): boolean =>
+  Object.keys(NO_LIMITS).some((name) => Object.hasOwn(fields, name));
 
 /**
  * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not

@@ -1,5 +1,6 @@
 import { RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { ManagedBy, PolicyData, SeenRule } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import { describedAt } from '../../store/audit/audit.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getDataDocument, type StoredDecision } from '../../store/ledger/decisions.ts';
@@ -18,12 +19,12 @@ function managedIn(json: string | null): Pick<SeenRule, 'managedBy'> {
 export function listSeenRules(db: Database, { id, organizationId, createdAt, input }: StoredDecision): SeenRule[] {
   const { subjects }: PolicyData = JSON.parse(getDataDocument(db, organizationId, id));
   const rules = input.subjects.flatMap(({ scope, id: subjectId }) => {
-    const of = subjects[subjectId];
+    const of = entryOf(subjects, subjectId);
     if (of === undefined) return [];
     const { enforce, shadow = enforce, report_rules: reported = {} } = of;
     return RULE_TYPES.flatMap((ruleType) =>
       (shadow[ruleType]?.rules ?? []).map((rule) => {
-        const mode: SeenRule['mode'] = reported[rule] === true ? 'report' : 'enforce';
+        const mode: SeenRule['mode'] = entryOf(reported, rule) === true ? 'report' : 'enforce';
         return { id: rule, scope, subjectId, ruleType, mode };
       }),
     );

@@ -8,7 +8,7 @@ import type {
   AccessRule,
 } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { printRuleTable } from './rule-table.ts';
 

@@ -1,5 +1,6 @@
 import type { AuditList, AuditRecord } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { ChainVerdict } from '../../store/audit/audit-chain.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 
@@ -10,7 +11,9 @@ function changedFields({ before, after }: AuditRecord): string {
   if (before === null || after === null) return '-';
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   names.delete('updatedAt');
-  const changed = [...names].filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+  const changed = [...names].filter(
+    (name) => JSON.stringify(entryOf(before, name)) !== JSON.stringify(entryOf(after, name)),
+  );
   return changed.join(', ') || 'nothing';
 }
 

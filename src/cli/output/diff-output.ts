@@ -1,6 +1,6 @@
 import { withName } from '../../domain/id.ts';
 import type { AccessChanges, AccessDiff, AccessFlip } from '../../generated/types.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import { paint, print, printJson, warn } from '../terminal/output.ts';
 import { addressText, nameOf, PAIRS, type ShownFormat, scopeText } from './access-output.ts';
 

@@ -1,7 +1,7 @@
 import { withName } from '../../domain/id.ts';
 import type { AccessRule, Explanation, LintReport, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import { valueText } from '../../policy/denial-message.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { type NamedRule, rulesText, scopeText } from './access-output.ts';

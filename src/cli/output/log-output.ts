@@ -1,6 +1,6 @@
 import { callRecord, decisionEntry } from '../../admin/log/log-view.ts';
 import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import type { LoggedCall } from '../../store/ledger/call-log.ts';
 import { type Cell, growingTable, print, printJson, printTable } from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';

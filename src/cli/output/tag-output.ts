@@ -4,6 +4,7 @@ import { targetsOf } from '../../core/models/own-tags.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { TagSet } from '../../domain/provider.ts';
 import type { KnownProvider } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { World } from '../../workbench/world/world.ts';
 import { printTable } from '../terminal/output.ts';
 
@@ -34,7 +35,7 @@ function sourceOf(tag: string, mapping: Mapping, own: readonly TagSet[], date: s
   const set = own.find(({ target, tags }) => targets.includes(target) && tags.includes(tag));
   if (set !== undefined) return `your own, on ${set.target}`;
   const { sources = [] } = KNOWN_PROVIDERS.find(({ id }) => id === mapping.providerId) ?? {};
-  const field = FIELDS[tag.split(':', 1).join()];
+  const field = entryOf(FIELDS, tag.split(':', 1).join());
   const stated = sources.find((each) => each.field === field);
   return stated === undefined ? `the catalogue of ${date}` : `${stated.source} (${stated.date})`;
 }

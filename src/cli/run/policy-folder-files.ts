@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { counted } from '../../lib/counted.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import { FixtureSources, type Place } from '../../workbench/fixtures/fixture-source.ts';
 import { placeText } from '../../workbench/fixtures/report-text.ts';
 import { type ReadFolder, readPolicyFolder } from '../../workbench/folder/policy-folder.ts';

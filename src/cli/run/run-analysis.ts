@@ -1,6 +1,6 @@
 import { servedProviders } from '../../config/service-provider.ts';
 import { policyRevision } from '../../core/access/authorize.ts';
-import { checkShape } from '../../domain/check-shape.ts';
+import { checkContent } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
 import type { AccessChanges, AccessDiff, EvaluateCall, FixtureFacts, LintFinding } from '../../generated/types.ts';
 import { validateFixtureFacts } from '../../generated/validators.js';
@@ -170,7 +170,7 @@ export async function runExplain(
 /** @throws UsageError */
 function readFacts(text: string): FixtureFacts {
   try {
-    return checkShape(validateFixtureFacts, JSON.parse(text));
+    return checkContent(validateFixtureFacts, JSON.parse(text));
   } catch (error) {
     if (error instanceof ApiError) throw new UsageError(`--facts: ${error.message}`, { cause: error });
     throw new UsageError(`--facts is not JSON: ${text}`, { cause: error });

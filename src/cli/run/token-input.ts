@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { entryOf } from '../../lib/text.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 import type { Environment } from './workspace.ts';
 
@@ -36,7 +37,7 @@ export async function readToken({ tokenStdin, tokenEnv }: TokenOptions, env: Env
   if (tokenStdin && tokenEnv !== undefined) throw new UsageError('Give --token-stdin or --token-env, not both.');
   if (tokenStdin) return (await readInput()).replace(/\r?\n$/, '');
   if (tokenEnv === undefined) return undefined;
-  const token = env[tokenEnv];
+  const token = entryOf(env, tokenEnv);
   if (token === undefined) throw new Error(`There is no environment variable ${nameOrNothing(tokenEnv)}.`);
   return token;
 }

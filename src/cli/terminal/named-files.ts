@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { entryOf } from '../../lib/text.ts';
 import { UsageError } from './usage-error.ts';
 
 const FAULTS: Readonly<Record<string, string>> = {
@@ -18,7 +19,7 @@ export function fileFault(error: unknown, args: readonly string[]): unknown {
   if (!(error instanceof Error) || !('code' in error) || !('path' in error)) return error;
   const { code, path: file } = error;
   if (typeof code !== 'string' || typeof file !== 'string') return error;
-  const fault = FAULTS[code];
+  const fault = entryOf(FAULTS, code);
   if (fault === undefined) return error;
   const named = args.find((argument) => isSame(argument.replace(/^--[a-z-]+=/, ''), file));
   return named === undefined ? new Error(`${file}: ${fault}.`, { cause: error }) : new UsageError(`${file}: ${fault}.`);

@@ -1,5 +1,6 @@
 import { ApiError } from '../../domain/errors.ts';
 import { factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
+import { entryOf } from '../../lib/text.ts';
 import { conditionOptions } from './rule-options.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -38,6 +39,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   groupId: '--group',
   ruleId: '--rule',
   reason: '--reason',
+  revision: '--revision',
   requestId: '--request',
   clientRequestId: '--request',
   targetId: '--target',
@@ -71,11 +73,11 @@ const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
  */
 export function inOptions(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400) return error;
-  const sentence = SENTENCES[error.message];
+  const sentence = entryOf(SENTENCES, error.message);
   if (sentence !== undefined) return new UsageError(sentence);
   if (error.param === null) return error;
   const [, field = '', rest = ''] = POINTER.exec(error.param) ?? [];
-  const option = OPTIONS[field];
+  const option = entryOf(OPTIONS, field);
   if (option === undefined) return error;
   const isOption = option.startsWith('--');
   if (!error.message.startsWith(error.param)) {
@@ -86,6 +88,6 @@ export function inOptions(error: unknown): unknown {
   // Null is written "none" on the command line.
   const said = error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ');
   return new UsageError(
-    `${place}${said.replace(/ \/([A-Za-z]+)/g, (text, other) => ` ${OPTIONS[other] ?? text.slice(1)}`)}`,
+    `${place}${said.replace(/ \/([A-Za-z]+)/g, (text, other) => ` ${entryOf(OPTIONS, other) ?? text.slice(1)}`)}`,
   );
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type InspectColor, styleText } from 'node:util';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 
 /** One line on stderr, under the program's name. */
 export function warn(line: string): void {

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { formatTime } from '../../domain/time.ts';
+import { entryOf } from '../../lib/text.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface TimeOptions {
@@ -13,7 +14,7 @@ const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
 /** `1h` in ms. */
 function parseSince(text: string): number {
   const [, digits = '', unit = ''] = /^([1-9][0-9]{0,5})([smhd])$/.exec(text) ?? [];
-  const length = UNITS[unit];
+  const length = entryOf(UNITS, unit);
   if (length === undefined) throw new InvalidArgumentError('Write a whole number and s, m, h or d, such as 1h.');
   return Number(digits) * length;
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { entryOf } from '../../lib/text.ts';
 import { isRecord } from '../../providers/wire/json.ts';
 
 const LONG = 16 * 1024;
@@ -21,7 +22,7 @@ const STAND_IN_BYTES = 512;
  */
 export function withoutLongTexts(json: unknown, longTexts: Map<string, Uint8Array>, field = '', within = ''): unknown {
   if (typeof json === 'string') {
-    const isOpaque = OPAQUE.has(field) || OPAQUE_WITHIN[within] === field;
+    const isOpaque = OPAQUE.has(field) || entryOf(OPAQUE_WITHIN, within) === field;
     if (!isOpaque || json.length < LONG || !PLAIN.test(json)) return json;
     const standIn = randomBytes(STAND_IN_BYTES).toString('hex');
     longTexts.set(standIn, new TextEncoder().encode(json));

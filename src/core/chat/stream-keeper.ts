@@ -1,3 +1,4 @@
+import { entryOf } from '../../lib/text.ts';
 import type { UpstreamChunk } from '../../providers/wire/adapter.ts';
 import { record } from '../../providers/wire/json.ts';
 import type { KeptStream } from './response-cache.ts';
@@ -20,7 +21,8 @@ function plainText({ choices }: Chunk): string | undefined {
   const { delta } = choice;
   for (const name in delta) if (name !== 'content' && name !== 'role') return undefined;
   const fields = record(choice);
-  for (const name in fields) if (name !== 'index' && name !== 'delta' && fields[name] !== null) return undefined;
+  for (const name in fields)
+    if (name !== 'index' && name !== 'delta' && entryOf(fields, name) !== null) return undefined;
   return typeof delta.content === 'string' ? delta.content : undefined;
 }
 

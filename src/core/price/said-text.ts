@@ -1,4 +1,5 @@
 import type { ChunkDelta, CompletionMessage } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { TextToCount } from '../../providers/tokens/token-estimate.ts';
 import { record } from '../../providers/wire/json.ts';
 
@@ -36,7 +37,7 @@ export class SaidText {
     const fields = record(message);
     let thoughts: Set<string> | undefined;
     for (const name in fields) {
-      const value = fields[name];
+      const value = entryOf(fields, name);
       if (value === null || value === '' || NO_OUTPUT.has(name)) continue;
       if (isThought(name)) {
         thoughts ??= new Set();
@@ -55,7 +56,7 @@ export class SaidText {
       for (const item of value) this.#walk(choice, item, counted);
     } else if (typeof value === 'object') {
       const fields = record(value);
-      for (const name in fields) if (!NO_OUTPUT.has(name)) this.#walk(choice, fields[name], counted);
+      for (const name in fields) if (!NO_OUTPUT.has(name)) this.#walk(choice, entryOf(fields, name), counted);
     }
   }
 

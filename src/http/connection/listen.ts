@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ConfigError } from '../../config/config-value.ts';
+import { entryOf } from '../../lib/text.ts';
 import { Acceptors } from './acceptors.ts';
 import { Connections } from './connections.ts';
 import { answerMalformedRequests } from './malformed-request.ts';
@@ -43,7 +44,7 @@ const FAULTS: Readonly<Record<string, string>> = {
 /** What keeps a listener from its address, in one line that names the variable. */
 function explained(error: unknown, { variable, host, port }: ListenOptions): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const fault = FAULTS[code];
+  const fault = entryOf(FAULTS, code);
   return fault === undefined ? error : new ConfigError(`${variable}: cannot listen on ${host}:${port}: ${fault}.`);
 }
 

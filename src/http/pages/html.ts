@@ -1,3 +1,5 @@
+import { entryOf } from '../../lib/text.ts';
+
 /** Markup that `html` made, and nobody else. */
 export type { SafeHtml };
 
@@ -24,7 +26,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+const escaped = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => entryOf(ENTITIES, character) ?? character);
 
 function markupOf(part: Part): string {
   if (part === undefined || part === null || part === false) return '';

@@ -19,7 +19,7 @@ const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 const isSame = (given: string, expected: string): boolean => timingSafeEqual(digest(given), digest(expected));
 
 /** What proxies add: the connection is then the proxy's, and anyone may stand behind it. */
-const OF_PROXIES = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'];
+const OF_PROXIES = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'] as const;
 
 /** From this machine itself, whatever `TRUSTED_PROXIES` says: a header can only take this away. */
 function isLocal({ socket, headers }: IncomingMessage): boolean {

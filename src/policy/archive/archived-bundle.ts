@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { plainText } from '../../lib/text.ts';
 import type { PolicyBundle } from '../bundle.ts';
 import { BundleRefused } from './bundle-refused.ts';
 import type { ArchiveFiles } from './read-archive.ts';
@@ -44,7 +45,7 @@ function manifestIn(content: Buffer | undefined): Pick<PolicyBundle, 'revision' 
     throw refused(`The revision in ${MANIFEST} must be text of at most ${MAX_REVISION} characters.`);
   }
   return {
-    revision: revision === '' ? undefined : revision,
+    revision: revision === '' ? undefined : plainText(revision),
     takesFacts: Array.isArray(roots) && roots.includes('custom'),
   };
 }

@@ -36,17 +36,18 @@ const DROPPED: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'exa
  * the API demands, and a constraint that it cannot enforce goes into the description for the model.
  */
 export function structuredSchema(schema: Schema): Schema {
-  const kept: Record<string, unknown> = {};
-  const told: Record<string, unknown> = {};
+  const keeps: [string, unknown][] = [];
+  const tells: [string, unknown][] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     const nested = nestedSchemas(keyword, value);
-    if (nested !== undefined) kept[keyword === 'oneOf' ? 'anyOf' : keyword] = nested;
-    else if (isTaken(keyword, value)) kept[keyword] = value;
-    else if (!DROPPED.has(keyword)) told[keyword] = value;
+    if (nested !== undefined) keeps.push([keyword === 'oneOf' ? 'anyOf' : keyword, nested]);
+    else if (isTaken(keyword, value)) keeps.push([keyword, value]);
+    else if (!DROPPED.has(keyword)) tells.push([keyword, value]);
   }
+  const kept: Record<string, unknown> = Object.fromEntries(keeps);
   if (describesObject(schema)) kept.additionalProperties = false;
-  if (Object.keys(told).length > 0) {
-    const text = `Must also satisfy: ${JSON.stringify(told)}`;
+  if (tells.length > 0) {
+    const text = `Must also satisfy: ${JSON.stringify(Object.fromEntries(tells))}`;
     kept.description = typeof kept.description === 'string' ? `${kept.description}\n${text}` : text;
   }
   return kept;

@@ -1,3 +1,4 @@
+import { entryOf } from '../../lib/text.ts';
 import type { Adapter, Unsupported } from '../wire/adapter.ts';
 import { isRecord, record } from '../wire/json.ts';
 import {
@@ -98,12 +99,12 @@ export interface GoogleOptions {
 }
 
 function pick(names: readonly string[], sources: readonly Fields[]): Fields {
-  const picked: Record<string, unknown> = {};
-  for (const name of names) {
-    for (const source of sources) picked[name] ??= source[name] ?? source[snakeCase(name)];
-    if (picked[name] === undefined || picked[name] === null) delete picked[name];
-  }
-  return picked;
+  const chosen = (name: string): unknown =>
+    sources
+      .map((source) => entryOf(source, name) ?? entryOf(source, snakeCase(name)))
+      .find((value) => value !== undefined && value !== null);
+  const picked = names.map((name) => [name, chosen(name)] as const);
+  return Object.fromEntries(picked.filter(([, value]) => value !== undefined));
 }
 
 /**

@@ -24,7 +24,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 const FAILURES: ReadonlySet<string> = new Set(['error', 'insufficient_system_resource']);
 
 /** Lists that some servers send as null where they have none. */
-const LISTS = ['tool_calls', 'reasoning_details', 'images', 'annotations'];
+const LISTS = ['tool_calls', 'reasoning_details', 'images', 'annotations'] as const;
 
 /**
  * An end that says `stop` although tools were called is `tool_calls`; being cut short or filtered wins over both.

@@ -1,4 +1,5 @@
 import type { ChatMessage, MessageDialect, MessageToolCall } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
 import { isRecord } from '../wire/json.ts';
@@ -22,7 +23,7 @@ function chatBody(
   const body: Body = takenFields(request, { extensions: dialect.extensions, named });
   body.model = mapping.externalId;
   body.messages = translateMessages(request.messages, dialect.messages, mapping.reasoning);
-  for (const field of dialect.cannot) delete body[field];
+  for (const field of dialect.cannot) Reflect.deleteProperty(body, field);
   for (const [field, name] of Object.entries(dialect.renamed ?? {})) rename(body, field, name);
   limitOutput(body, dialect, maxOutputTokens);
   if (dialect.noStreamOptions === true) {
@@ -36,10 +37,10 @@ function chatBody(
 
 /** A caller who used the provider's own name too is taken at that word. */
 function rename(body: Body, field: string, name: string): void {
-  const { [field]: value } = body;
+  const value = entryOf(body, field);
   if (value === undefined) return;
-  delete body[field];
-  body[name] ??= value;
+  Reflect.deleteProperty(body, field);
+  if ((entryOf(body, name) ?? null) === null) Reflect.set(body, name, value);
 }
 
 /** Puts the most tokens to generate, ours before the caller's, into the one field that the provider knows. */
@@ -130,6 +131,6 @@ const hasAny = (object: object, fields: readonly string[]): boolean =>
 
 function without(object: object, fields: readonly string[]): Record<string, unknown> {
   const rest: Record<string, unknown> = { ...object };
-  for (const field of fields) delete rest[field];
+  for (const field of fields) Reflect.deleteProperty(rest, field);
   return rest;
 }

@@ -1,3 +1,4 @@
+import { entryOf } from '../../lib/text.ts';
 import { isRecord } from '../wire/json.ts';
 
 const MAX_DEPTH = 4;
@@ -29,5 +30,5 @@ function sampleObject(schema: Readonly<Record<string, unknown>>, depth: number):
   if (depth >= MAX_DEPTH || !Array.isArray(schema.required)) return {};
   const properties = isRecord(schema.properties) ? schema.properties : {};
   const names = schema.required.filter((name: unknown) => typeof name === 'string').slice(0, MAX_PROPERTIES);
-  return Object.fromEntries(names.map((name) => [name, jsonSample(properties[name], depth + 1)]));
+  return Object.fromEntries(names.map((name) => [name, jsonSample(entryOf(properties, name), depth + 1)]));
 }

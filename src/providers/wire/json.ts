@@ -1,4 +1,5 @@
 import { exceededBound, type JsonBounds } from '../../lib/json-bounds.ts';
+import { plainText } from '../../lib/text.ts';
 import type { StreamEvent } from '../../net/event-stream.ts';
 
 /**
@@ -28,7 +29,7 @@ const MAX_MODEL_LENGTH = 512;
 
 /** An upstream's own id of a model: it is kept, and told with every answer. Undefined for anything that is none. */
 export const modelId = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.length <= MAX_MODEL_LENGTH ? value : undefined;
+  typeof value === 'string' && value.length <= MAX_MODEL_LENGTH ? plainText(value) : undefined;
 
 /** The parsed text of an upstream; undefined when it is no JSON, or exceeds the bounds of answers. */
 export function parseJson(text: string): unknown {

@@ -2,6 +2,7 @@ import chatSchema from '../../../schemas/api/chat-request.json' with { type: 'js
 import imageSchema from '../../../schemas/api/image-request.json' with { type: 'json' };
 import type { Mapping } from '../../domain/model.ts';
 import type { ChatRequest, ImageRequest } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { ChatCall, Unsupported } from './adapter.ts';
 import { isRecord, record } from './json.ts';
 
@@ -31,8 +32,10 @@ export const objectOf =
     isRecord(value) && Object.entries(value).every(([name, inner]) => holds(fields, name, inner));
 
 /** Null counts as absent. */
-const holds = (fields: Extensions, name: string, value: unknown): boolean =>
-  Object.hasOwn(fields, name) && (value === null || fields[name]?.(value) === true);
+function holds(fields: Extensions, name: string, value: unknown): boolean {
+  const fieldTakes = entryOf(fields, name);
+  return fieldTakes !== undefined && (value === null || fieldTakes(value));
+}
 
 const OPENAI_FIELDS: ReadonlySet<string> = new Set(Object.keys(chatSchema.properties));
 const IMAGE_FIELDS: ReadonlySet<string> = new Set(Object.keys(imageSchema.properties));
@@ -84,9 +87,7 @@ const unknown = (name: string): Unsupported => ({
 
 /** The request with the fields that the provider takes, and no other. */
 export function takenFields(request: object, fields: TakenFields): Record<string, unknown> {
-  const taken: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(request)) if (takes(fields, name, value)) taken[name] = value;
-  return taken;
+  return Object.fromEntries(Object.entries(request).filter(([name, value]) => takes(fields, name, value)));
 }
 
 /** The fields that the operator has named, for a provider whose body is not the caller's. */
@@ -210,7 +211,7 @@ const AT_REST: Readonly<Record<string, unknown>> = {
 
 /** A field that is at rest, such as `logprobs: false` or `n: 1`, can be left out without loss. */
 function asksForSomething(field: string, value: unknown): boolean {
-  if (value === undefined || value === null || value === '' || value === AT_REST[field]) return false;
+  if (value === undefined || value === null || value === '' || value === entryOf(AT_REST, field)) return false;
   if (field === 'modalities') return Array.isArray(value) && value.some((modality) => modality !== 'text');
   if (field === 'service_tier') return value === 'flex';
   return typeof value !== 'object' || Object.keys(value).length > 0;
@@ -219,7 +220,7 @@ function asksForSomething(field: string, value: unknown): boolean {
 /** The first field that the answer depends on and that the provider does not honour. */
 function changed(request: ChatRequest, cannot: readonly string[]): Unsupported | undefined {
   const fields = record(request);
-  const field = cannot.find((name) => CHANGING.has(name) && asksForSomething(name, fields[name]));
+  const field = cannot.find((name) => CHANGING.has(name) && asksForSomething(name, entryOf(fields, name)));
   return field === undefined ? undefined : { param: `/${field}`, message: `The provider does not take \`${field}\`.` };
 }
 
@@ -247,5 +248,5 @@ export function openAiOnly({
 /** The fields that only tune or label, and that the provider does not honour: they are left out, and named to the caller. */
 export function droppedBy(call: FitCall, { cannot }: RequestTable): readonly string[] {
   const fields = record(call.request);
-  return cannot(call).filter((name) => !CHANGING.has(name) && asksForSomething(name, fields[name]));
+  return cannot(call).filter((name) => !CHANGING.has(name) && asksForSomething(name, entryOf(fields, name)));
 }

@@ -1,3 +1,5 @@
+import { plainText } from '../../lib/text.ts';
+
 const MAX_INPUT = 4096;
 const MAX_OUTPUT = 1000;
 const REDACTED = '[redacted]';
@@ -29,7 +31,7 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 export function scrub(text: string, secret?: string): string {
   // The secret goes before the text is cut: the cut might leave a part of it that is no longer recognized.
   const withoutSecret = secret === undefined || secret === '' ? text : text.replaceAll(secret, REDACTED);
-  let clean = withoutSecret.slice(0, MAX_INPUT).replace(CONTROL, ' ');
+  let clean = plainText(withoutSecret.slice(0, MAX_INPUT).replace(CONTROL, ' '));
   for (const pattern of CREDENTIALS) clean = clean.replace(pattern, REDACTED);
   clean = clean.replace(LONG_WORD, (word) => (looksRandom(word) ? REDACTED : word)).trim();
   return (clean.length > MAX_OUTPUT ? `${clean.slice(0, MAX_OUTPUT)}…` : clean).toWellFormed();

@@ -1,3 +1,5 @@
+import { entryOf } from '../../lib/text.ts';
+
 /** What columns were called; from here on they have the names of the records (tables.ts). */
 const OLD_NAMES = `
 accepted_at actor_id actor_kind after_json base_url before_json cache_duration_seconds caching_enabled client_id client_name
@@ -30,7 +32,7 @@ const camelCase = (name: string): string => name.replaceAll(/_(.)/g, (_, letter:
 
 /** Names by those until now, in all tables but those of the ledger. */
 export const NEW_NAMES: ReadonlyMap<string, string> = new Map(
-  OLD_NAMES.map((name) => [name, OTHER_NAMES[name] ?? camelCase(name)]),
+  OLD_NAMES.map((name) => [name, entryOf(OTHER_NAMES, name) ?? camelCase(name)]),
 );
 
 /** Tables whose columns kept their names. */

@@ -1,6 +1,6 @@
 import { Document, isScalar, visit } from 'yaml';
 import type { DraftRule } from '../../generated/types.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 
 /** A draft as the text of a YAML file; lists stand in one line each. */
 export function draftText(rules: readonly DraftRule[], header: string): string {

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { createCatalog } from '../../catalog/catalog.ts';
 import { systemClock } from '../../domain/time.ts';
-import { plainText } from '../../lib/plain-text.ts';
+import { plainText } from '../../lib/text.ts';
 import type { ArchiveFiles } from '../../policy/archive/read-archive.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { readFixtures } from '../fixtures/find-fixtures.ts';

@@ -2,6 +2,7 @@ import { pointerStep } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { FolderOwner, PolicyFolder, Scope } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import type { Given } from '../fixtures/fixture-given.ts';
 import type { GivenRule } from '../fixtures/fixture-rules.ts';
 import { FixtureFault } from '../fixtures/fixture-source.ts';
@@ -32,13 +33,13 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
   };
   const organizationWith = (written: GivenSubject) => subjectOf('organization', '/organization', organization, written);
   const groupWith = (name: string, written: GivenSubject) =>
-    subjectOf('group', `/groups/${pointerStep(name)}`, groups[name], written, name);
+    subjectOf('group', `/groups/${pointerStep(name)}`, entryOf(groups, name), written, name);
   const memberWith = (name: string, written: GivenSubject) => {
-    const stated = members[name] === undefined ? name.toLowerCase() : name;
-    return subjectOf('member', `/members/${pointerStep(stated)}`, members[stated], written, name);
+    const stated = entryOf(members, name) === undefined ? name.toLowerCase() : name;
+    return subjectOf('member', `/members/${pointerStep(stated)}`, entryOf(members, stated), written, name);
   };
   const keyWith = (name: string, written: GivenSubject) =>
-    subjectOf('key', `/keys/${pointerStep(name)}`, keys[name], written, name);
+    subjectOf('key', `/keys/${pointerStep(name)}`, entryOf(keys, name), written, name);
   return {
     rulesFor: (given): Given => {
       checkKeys(document, given);

@@ -1,5 +1,5 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { checkShape } from '../../domain/check-shape.ts';
+import { checkContent } from '../../domain/check-shape.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from '../../generated/types.ts';
@@ -55,7 +55,7 @@ const documentRule = ({ id, ruleType, ruleValue, mode, description }: WorldRule)
  * @param content parsed JSON or YAML. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
  */
 export function readWorldDocument(content: unknown, catalog: Catalog): World {
-  const document = checkShape(validateWorldDocument, content);
+  const document = checkContent(validateWorldDocument, content);
   const organizations = new UniqueById<WorldOrganization>();
   const members = new UniqueById<WorldMember>();
   const keys = new UniqueById<WorldKey>();

@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { formatTime, systemClock } from '../../../domain/time.ts';
+import { entryOf } from '../../../lib/text.ts';
 import { buildBundle, type Signing, signBundle } from '../../../workbench/bundles/build-bundle.ts';
 import { tryBundle } from '../../../workbench/bundles/try-bundle.ts';
 import { tarGz } from '../../../workbench/export/export-archive.ts';
@@ -61,6 +62,6 @@ function privateKeyIn(file: string): KeyObject {
 function algorithmsOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly string[] {
   if (asymmetricKeyType === 'rsa') return RSA;
   if (asymmetricKeyType === 'ed25519') return ['EdDSA'];
-  const ofCurve = CURVES[asymmetricKeyDetails?.namedCurve ?? ''];
+  const ofCurve = entryOf(CURVES, asymmetricKeyDetails?.namedCurve ?? '');
   return ofCurve === undefined ? [] : [ofCurve];
 }

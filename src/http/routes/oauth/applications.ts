@@ -1,4 +1,5 @@
 import { allowApplication, endApplication, listApplications } from '../../../admin/sign-in/oauth-grants.ts';
+import { checkVisibleText } from '../../../domain/check-shape.ts';
 import { ApiError, invalidRequest, notFound } from '../../../domain/errors.ts';
 import { clientHost, OAUTH_PATHS, resourceOf } from '../../../domain/oauth-token.ts';
 import { OneTime } from '../../../domain/one-time.ts';
@@ -111,6 +112,7 @@ function nameOf(form: Form): string {
   const name = form.text('name').trim();
   if (name === '' || name.length > LONGEST.name)
     throw invalidRequest(`Give the application a name of at most ${LONGEST.name} characters.`);
+  checkVisibleText(name, 'The name', '/name');
   return name;
 }
 

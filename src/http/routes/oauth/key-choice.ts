@@ -66,7 +66,7 @@ export function chosenKey(
 const WRONG_LIMIT =
   'Enter the spend limit as an amount in USD such as 12.50, without a currency sign, at most 9000000.';
 
-const isWindow = (text: string): text is SpendWindow => text in WINDOWS;
+const isWindow = (text: string): text is SpendWindow => Object.hasOwn(WINDOWS, text);
 
 /** The body that makes the key, as `KeyCreate`. @throws ApiError 400 */
 function newKeyOf(form: Form, applicationName: string): object {
@@ -84,7 +84,7 @@ function newKeyOf(form: Form, applicationName: string): object {
 /** Epoch ms; null: never. @throws ApiError 400 */
 function expiryOf(form: Form, now: number): number | null {
   const days = form.text('days');
-  if (EXPIRIES[days] === undefined) throw invalidRequest('Choose a key lifetime.');
+  if (!Object.hasOwn(EXPIRIES, days)) throw invalidRequest('Choose a key lifetime.');
   return days === '' ? null : now + Number(days) * DAY;
 }
 

@@ -3,6 +3,7 @@ import { endOtherSessions, endSession, listSessions } from '../../../admin/sign-
 import { setPassword } from '../../../admin/sign-in/set-password.ts';
 import { confirmPassword } from '../../../admin/sign-in/sign-in.ts';
 import { formatTime } from '../../../domain/time.ts';
+import { entryOf } from '../../../lib/text.ts';
 import type { SignInMethod } from '../../../store/db/tables.ts';
 import type { PasskeyRecord } from '../../../store/sign-in/passkeys.ts';
 import type { SessionRecord } from '../../../store/sign-in/sessions.ts';
@@ -92,7 +93,7 @@ export function accountRoute(context: SignInPages): void {
       title: 'Your account',
       status: faults === undefined ? 200 : status,
       passkeys: place !== undefined,
-      body: html`${whoCard(session, csrf, { done: DONE[ctx.state.query.get('done') ?? ''], hasApplications })}
+      body: html`${whoCard(session, csrf, { done: entryOf(DONE, ctx.state.query.get('done') ?? ''), hasApplications })}
 ${passwordCard(session, csrf, { faults: faults ?? {}, hasPassword: hash !== null })}
 ${passkeysCard(session, csrf, { passkeys, isPossible: place !== undefined, elsewhere: namedAddress(pages.origin.of(ctx.req)) })}
 ${sessionsCard(session, csrf, sessions)}`,

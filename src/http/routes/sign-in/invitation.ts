@@ -1,5 +1,6 @@
 import { acceptInvitation, readOpenInvitation } from '../../../admin/sign-in/accept-invitation.ts';
 import { setPassword } from '../../../admin/sign-in/set-password.ts';
+import { hiddenCharacter } from '../../../lib/text.ts';
 import { field } from '../../pages/fields.ts';
 import { html } from '../../pages/html.ts';
 import { seeOther, sendPage } from '../../pages/page.ts';
@@ -72,5 +73,8 @@ ${newPasswordFields(faults ?? {})}
   }
 }
 
-const nameFault = (name: string): string | undefined =>
-  [...name].length > MAX_NAME ? `Use at most ${MAX_NAME} characters.` : undefined;
+function nameFault(name: string): string | undefined {
+  const hidden = hiddenCharacter(name);
+  if (hidden !== undefined) return `Leave out ${hidden}: it cannot be seen.`;
+  return [...name].length > MAX_NAME ? `Use at most ${MAX_NAME} characters.` : undefined;
+}
