@@ -267,7 +267,9 @@ describe('the architecture', () => {
     expect(readers.filter((file) => !['src/main.ts', 'src/cli.ts'].includes(file))).toEqual(['src/config/config.ts']);
   });
 
-  it('asks tables by names from outside through `entryOf` of lib/text.ts, so that none answers to `constructor`', () => {
+  it('asks tables by names from outside through `entryOf` of lib/text.ts, so that none answers to `constructor`', {
+    timeout: 120_000,
+  }, () => {
     expect(looseLookUps().sort()).toEqual(REVIEWED_LOOK_UPS);
   });
 

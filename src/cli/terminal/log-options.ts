@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { entryOf } from '../../lib/text.ts';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
 /** `2s` in ms. */
 function parseSlowerThan(text: string): number {
   const [, digits = '', unit = ''] = /^([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)$/.exec(text) ?? [];
-  const length = UNITS[unit];
+  const length = entryOf(UNITS, unit);
   if (length === undefined) throw new InvalidArgumentError('Write a number and ms, s or m, such as 2s or 500ms.');
   return Math.round(Number(digits) * length);
 }
