@@ -19,6 +19,7 @@ import { Load } from './http/load.ts';
 import { createManagementApp } from './http/management-app.ts';
 import { Closers } from './lib/closers.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
+import { pictureFault } from './mcp/preview.ts';
 import { REFUSAL_CODES } from './policy/archive/bundle-refused.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { checkDataDir } from './store/backup/check-data-dir.ts';
@@ -107,6 +108,12 @@ async function build(
   if (sandbox !== undefined) closers.add(() => sandbox.close());
   const catalog = createCatalog({ ...config, clock });
   warnOfUnknownModels(config, catalog, telemetry);
+  const fault = pictureFault();
+  if (fault !== undefined) {
+    telemetry.warn(
+      `The tools of /mcp that generate images are refused: ${fault}. Run \`npm ci\` with optional dependencies.`,
+    );
+  }
   const policy = await createPolicyKeeper({ config, clock, telemetry });
   closers.add(() => policy.close());
   const stopping = new AbortController();

@@ -1,5 +1,5 @@
 // scripts/deploy: what can be checked of the image, the services and the unit without building or starting them.
-// (.ci/run does both where there is a container engine.)
+// (scripts/deploy/try.sh does both, in .ci/run.)
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,6 +43,18 @@ describe('the image', () => {
     const pinned = [...new Set(Object.values(manifest.optionalDependencies))];
     expect(pinned).toHaveLength(1);
     expect(all('FROM')).toEqual([`node:${pinned[0]}-bookworm-slim AS install`, `node:${pinned[0]}-bookworm-slim`]);
+  });
+
+  it('keeps the native parts among the optional packages, and takes out the Node that its base has', () => {
+    const [install] = all('RUN');
+    const nodes = Object.keys(manifest.optionalDependencies).filter((name) => name.startsWith('node-linux-'));
+    expect(install).toBe(
+      `npm ci --omit=dev && rm -rf ${nodes
+        .map((name) => `node_modules/${name}`)
+        .reverse()
+        .join(' ')}`,
+    );
+    expect(documentation).not.toMatch(/^npm ci.*--omit=optional/m);
   });
 
   it('is made of paths that there are, and that the build is given', () => {

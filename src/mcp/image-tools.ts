@@ -8,7 +8,16 @@ import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
 import type { ParsedJson } from '../net/event-stream.ts';
-import { NotDecoded, type Picture, PictureDecoder, pictureOf, type ReadPicture, type Viewer } from './preview.ts';
+import {
+  NotDecoded,
+  type Picture,
+  PictureDecoder,
+  pictureFault,
+  pictureOf,
+  picturesUnavailable,
+  type ReadPicture,
+  type Viewer,
+} from './preview.ts';
 import { field, readPictures } from './read-answer.ts';
 import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
@@ -109,6 +118,8 @@ async function generate(
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
+  const fault = pictureFault();
+  if (fault !== undefined) throw picturesUnavailable(fault);
   takeRate('images');
   const outcome = await generateImage(deps, principal, context, request);
   if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
@@ -148,7 +159,7 @@ async function generatedOf(item: unknown, longTexts: ParsedJson['longTexts']): P
   try {
     return { picture: await pictureOf(Buffer.from(encoded, 'base64')) };
   } catch (error) {
-    throw unreadable(error);
+    throw error instanceof ApiError ? error : unreadable(error);
   }
 }
 

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
-import BetterSqlite3 from 'better-sqlite3';
+import type BetterSqlite3 from 'better-sqlite3';
 import type { Database } from '../db/database.ts';
+import { connectTo } from '../db/open-file.ts';
 import { prepare } from '../db/sql.ts';
 import { sqliteCode } from '../db/unavailable.ts';
 import { columnNames, NEW_NAMES } from '../migrations/0012-column-names.ts';
@@ -25,7 +26,7 @@ export function inspectDatabase<T>(path: string, work: (db: DatabaseReader) => T
   // The last one to close a connection that can write moves the log into the file.
   const readonly = sizeOf(`${path}-wal`) > 0 || sizeOf(`${path}-journal`) > 0;
   const connection = explaining(path, () => {
-    return new BetterSqlite3(path, { readonly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+    return connectTo(path, { readonly, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
   });
   try {
     return explaining(path, () => {

@@ -1,18 +1,41 @@
+import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
+
+const ROOT = path.join(import.meta.dirname, '../../..');
+
+/** Node's codes for a native part that is absent, or that this system cannot load. */
+const UNLOADED = ['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'];
+
+/** A connection to a SQLite file. @throws Error that says what to do where the package's native part is missing */
+export function connectTo(file: string, options: BetterSqlite3.Options): BetterSqlite3.Database {
+  try {
+    return new BetterSqlite3(file, options);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && UNLOADED.includes(String(error.code)))) throw error;
+    const platform = `${process.platform}-${process.arch}`;
+    const fault = error.code === 'MODULE_NOT_FOUND' ? 'has no binary for' : 'cannot be loaded on';
+    throw new MissingBinary(`better-sqlite3 ${fault} ${platform}: run \`npm ci\` in ${ROOT}.`, { cause: error });
+  }
+}
+
+class MissingBinary extends Error {
+  override readonly name = 'MissingBinary';
+}
 
 /** A connection to a SQLite file, set up. SQLite's own messages do not name the file; what this throws does. */
 export function openFile(
-  path: string,
+  file: string,
   options: BetterSqlite3.Options,
   setUp: (connection: BetterSqlite3.Database) => void,
 ): BetterSqlite3.Database {
   let connection: BetterSqlite3.Database | undefined;
   try {
-    connection = new BetterSqlite3(path, options);
+    connection = connectTo(file, options);
     setUp(connection);
     return connection;
   } catch (error) {
     connection?.close();
-    throw new Error(`${path}: ${error instanceof Error ? error.message : String(error)}.`, { cause: error });
+    if (error instanceof MissingBinary) throw error;
+    throw new Error(`${file}: ${error instanceof Error ? error.message : String(error)}.`, { cause: error });
   }
 }
