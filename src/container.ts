@@ -1,4 +1,3 @@
-import manifest from '../package.json' with { type: 'json' };
 import { startExpiringKeys } from './admin/keys/expire-keys.ts';
 import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
@@ -31,6 +30,7 @@ import { loadSecrets } from './store/secrets/secrets.ts';
 import { createStore } from './store/store.ts';
 import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
+import { type Build, buildText, readBuild } from './version.ts';
 import { createAnalyst } from './workbench/analysis/analyst.ts';
 import { createPolicyKeeper } from './workbench/bundles/policy-keeper.ts';
 
@@ -45,6 +45,7 @@ type FrontListener = Pick<Listener, 'origin' | 'close'>;
 export interface Container {
   readonly gateway: FrontListener;
   readonly management: FrontListener;
+  readonly build: Build;
   /** Those that can be called now. */
   readonly providers: readonly ActiveProvider[];
   /** What a first start created; undefined on every later one. */
@@ -78,6 +79,8 @@ async function build(
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
+  const running = readBuild();
+  telemetry.info(buildText(running), { ...running });
   if (config.decisionFile !== undefined) checkDecisionFile(config.decisionFile.path);
   const checkpointer = createCheckpointer(databasePath(config.dataDir), (error) =>
     telemetry.warn('the checkpointing thread is not there: checkpoints stop the calls for milliseconds', {
@@ -184,7 +187,7 @@ async function build(
     metricsToken: config.metricsToken,
   });
   telemetry.watch({
-    version: manifest.version,
+    ...running,
     catalogDate: catalog.date,
     bundleDigest: () => policy.inForce().bundle.digest,
     policyTimes: () => policy.inForce().status,
@@ -215,6 +218,7 @@ async function build(
   return {
     gateway: front,
     management,
+    build: running,
     firstRun: first,
     providers: await store.read((db) => listActiveProviders(db, config)),
     close: () => closers.close(),

@@ -29,10 +29,11 @@ Try it:
 }
 
 /** Where it listens, and which providers can be called: a credential that is missing shows here, not at the first call. */
-function greeting({ gateway, management, providers }: Container): string {
+function greeting({ build, gateway, management, providers }: Container): string {
   const width = Math.max(0, ...providers.map(({ name }) => name.length));
   const lines = providers.map(({ name, credential }) => `${name.padEnd(width)}  ${credential}`);
-  return `Portcullis is running.
+  const { version, commit, schema } = build;
+  return `Portcullis ${version} (commit ${commit}, schema ${schema}) is running.
   gateway     ${gateway.origin}
   management  ${management.origin}
   providers   ${lines.join(`\n${' '.repeat(14)}`) || 'none: nothing can be called until one has a credential'}

@@ -48,6 +48,10 @@ const MAX_RULES = 500;
 /** What the product is and holds at the moment, read when someone looks. */
 interface Watched {
   readonly version: string;
+  /** Of the checkout or image: the first seven digits, or `unknown`. */
+  readonly commit: string;
+  /** Number of the newest migration. */
+  readonly schema: number;
   /** `YYYY-MM-DD`. */
   readonly catalogDate: string;
   /** SHA-256 of the compiled policy in force, hex. */
@@ -197,8 +201,10 @@ export const METRICS = {
   ),
   build: gauge(
     'build_info',
-    'Always 1; the labels are the version, the first digits of the policy bundle and the date of the catalogue.',
+    'Always 1; the labels are the version, commit and schema as `--version` prints them, the first digits of the policy bundle and the date of the catalogue.',
     'version',
+    'commit',
+    'schema',
     'bundle',
     'catalog_date',
   ),
@@ -277,9 +283,9 @@ function watch(watched: Watched, registers: Registry[]): void {
     number(METRICS.policyChecked, () => (policyTimes().checkedAt ?? 0) / 1000);
   }
   watchGauge(METRICS.build, (each) => {
-    const { version, catalogDate } = watched;
+    const { version, commit, schema, catalogDate } = watched;
     each.reset();
-    each.set({ version, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
+    each.set({ version, commit, schema, bundle: watched.bundleDigest().slice(0, 12), catalog_date: catalogDate }, 1);
   });
 }
 

@@ -29,6 +29,7 @@ const RANKS: Record<string, number> = {
   core: 3,
   admin: 4,
   workbench: 4,
+  'version.ts': 3,
   mcp: 5,
   oauth: 5,
   http: 6,

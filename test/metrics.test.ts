@@ -3,7 +3,6 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import manifest from '../package.json' with { type: 'json' };
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../src/admin/providers/custom-providers.ts';
 import { createProviderKey } from '../src/admin/providers/provider-keys.ts';
@@ -12,6 +11,7 @@ import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
 import { createMetrics } from '../src/metrics.ts';
 import { loadSecrets } from '../src/store/secrets/secrets.ts';
+import { readBuild } from '../src/version.ts';
 import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
 import { type Family, metricsOf, valuesOf } from './support/exposition.ts';
 import { addKey, addRule, startGateway, type TestGateway } from './support/gateway.ts';
@@ -125,8 +125,9 @@ describe('the metrics', () => {
     expect(counted('policy_evaluation_seconds')).toEqual({ '': 7 });
     expect(counted('cache_lookups_total')).toEqual({ miss: 3, hit: 1 });
     expect(counted('cache_entries')).toEqual({ '': 2 });
+    const { version, commit, schema } = readBuild();
     expect(counted('build_info')).toEqual({
-      [`${manifest.version} ${(await policyRevision()).slice(0, 12)} ${catalog.date}`]: 1,
+      [`${version} ${commit} ${schema} ${(await policyRevision()).slice(0, 12)} ${catalog.date}`]: 1,
     });
     for (const name of ['requests_in_flight', 'buffered_body_bytes']) {
       expect([name, counted(name)]).toEqual([name, { gateway: 0, management: 0 }]);

@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
+import { buildText, readBuild } from '../src/version.ts';
 import { LAUNCHER, ROOT, saying, start } from './process/running.ts';
 
 const PINNED = '26.10.0';
@@ -152,7 +153,7 @@ describe('the launcher', () => {
     const answers = [await run([LAUNCHER, '--version']), await run([link, '--version'])];
 
     expect(answers).toEqual(
-      answers.map(() => ({ code: 0, signal: null, stdout: `${manifest.version}\n`, stderr: '' })),
+      answers.map(() => ({ code: 0, signal: null, stdout: `${buildText(readBuild())}\n`, stderr: '' })),
     );
   });
 

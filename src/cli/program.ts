@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import manifest from '../../package.json' with { type: 'json' };
 import { ApiError } from '../domain/errors.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
+import { buildText, readBuild } from '../version.ts';
 import { auditCommands } from './commands/audit-commands.ts';
 import { backupCommands } from './commands/backup-commands.ts';
 import { budgetCommands } from './commands/budget-commands.ts';
@@ -59,7 +59,7 @@ export async function run(args: readonly string[], env: Environment): Promise<nu
 export function createProgram(env: Environment): Command {
   const program = new Command('portcullis')
     .description('A policy-engine gateway for large language models.')
-    .version(manifest.version)
+    .version(buildText(readBuild()), '-V, --version', 'Print version, commit and number of the database schema.')
     .exitOverride()
     .configureOutput({
       outputError: (text) => warn(inOurWords(withoutValues(text))),

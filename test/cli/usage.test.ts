@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import manifest from '../../package.json' with { type: 'json' };
+import { buildText, readBuild } from '../../src/version.ts';
 import { type CommandLine, createCommandLine } from './command-line.ts';
 
 let portcullis: CommandLine;
@@ -15,7 +15,7 @@ afterAll(() => portcullis.close());
 
 describe('portcullis', () => {
   it('tells its version and how it is used', async () => {
-    expect(await portcullis.run('--version')).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' });
+    expect(await portcullis.run('--version')).toEqual({ code: 0, stdout: `${buildText(readBuild())}\n`, stderr: '' });
     const help = await portcullis.run('rules', 'add', '--help');
     expect(help).toMatchObject({ code: 0, stderr: '' });
     expect(help.stdout).toContain('Usage: portcullis rules add [options] <ruleType> [entries...]');
