@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -124,7 +125,12 @@ beforeEach(() => {
   writeFileSync(path.join(folder, 'etc/portcullis.env'), 'PORT=0\nMANAGEMENT_PORT=0\n');
 });
 
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => {
+  const pid = path.join(folder, 'pid');
+  // A step that failed may have left the server; where it ended, nobody has its number.
+  if (existsSync(pid)) execFileSync('sh', ['-c', `kill -TERM ${readFileSync(pid, 'utf8').trim()} 2>/dev/null || true`]);
+  rmSync(folder, { recursive: true, force: true });
+});
 
 it('an installation goes to the next commit, which has a newer schema, and back, by the commands of the page', async () => {
   const bin = makeStandIns();
