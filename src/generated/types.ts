@@ -4751,6 +4751,14 @@ export interface BundleState {
    */
   held?: string;
   /**
+   * What the newest signed bundle that was in force states: the source may offer no older one. A rollback sets it to what it puts in force.
+   */
+  newest?: SignedAs;
+  /**
+   * The contents of the signed bundles without a number that were in force, the latest first, at most 100: the source may not offer them again.
+   */
+  unnumbered?: string[];
+  /**
    * Why what the source has is not in force; absent: it is, or a rollback holds it off.
    */
   refusal?: SourceRefusal;
@@ -4785,6 +4793,21 @@ export interface KnownBundle {
    * RFC 3339.
    */
   activatedAt: string;
+  /**
+   * Absent: it is not signed.
+   */
+  signedAs?: SignedAs;
+}
+
+export interface SignedAs {
+  /**
+   * Its place in the order of its makers' bundles; 0: its signature states none.
+   */
+  number: number;
+  /**
+   * SHA-256 of the names and hashes that are signed, hex.
+   */
+  content: string;
 }
 
 export interface SourceRefusal {

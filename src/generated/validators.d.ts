@@ -267,6 +267,7 @@ import type {
   RuleWidening,
   Scope,
   SeenRule,
+  SignedAs,
   SourceRefusal,
   Stability,
   SubjectRules,
@@ -577,6 +578,7 @@ export declare const validateRuleValue: Validator<RuleValue>;
 export declare const validateRuleWidening: Validator<RuleWidening>;
 export declare const validateScope: Validator<Scope>;
 export declare const validateSeenRule: Validator<SeenRule>;
+export declare const validateSignedAs: Validator<SignedAs>;
 export declare const validateSourceRefusal: Validator<SourceRefusal>;
 export declare const validateStability: Validator<Stability>;
 export declare const validateSubjectRules: Validator<SubjectRules>;

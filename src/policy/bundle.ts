@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { SignedAs } from '../generated/types.ts';
 import { PolicyFailure } from './policy-failure.ts';
 import { sourceDigest } from './source-digest.ts';
 
@@ -16,6 +17,8 @@ export interface PolicyBundle {
   readonly takesFacts?: boolean | undefined;
   /** What its makers call it; undefined: nothing. */
   readonly revision?: string | undefined;
+  /** What its signature states; undefined: it has none, or nobody asked for it. */
+  readonly signedAs?: SignedAs | undefined;
 }
 
 /** `policy/bundle/manifest.json`, as `npm run policy:build` writes it. */

@@ -64,7 +64,20 @@ describe.skipIf(opa === null)('portcullis policy build', { timeout: 120_000 }, (
     writeFileSync(file('public.pem'), publicKey);
     expect((await build('--signing-key', file('private.pem'), '--signing-alg', 'ES256')).code).toBe(0);
     const environment = { POLICY_BUNDLE: output(), POLICY_BUNDLE_PUBLIC_KEY: file('public.pem') };
-    expect((await portcullis.runWith(environment, 'policy', 'bundle', 'check', output())).code).toBe(0);
+    const { number } = Object(
+      jsonOf(await portcullis.runWith(environment, 'policy', 'bundle', 'check', output(), '--json')),
+    );
+    expect(number).toBeGreaterThan(Date.now() / 1000 - 600);
+
+    const again = ['--signing-key', file('private.pem'), '--signing-alg', 'ES256', '--number', '7', '--revision', 'r'];
+    const { stdout } = await build(...again);
+    expect(stdout).toMatch(/: r \(policy [0-9a-f]{12}\), signed as number 7\.\n$/);
+    const checked = await portcullis.runWith(environment, 'policy', 'bundle', 'check', output());
+    expect(checked.stdout).toMatch(/ is valid: r \(policy [0-9a-f]{12}, number 7\)\.\n$/);
+    expect(await build('--number', '0')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('It must be a whole number from 1 to 9007199254740991.'),
+    });
   });
 
   it('says which algorithm suits a key', async () => {

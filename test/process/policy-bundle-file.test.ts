@@ -111,6 +111,7 @@ describe('a bundle in a file', { timeout: 120_000 }, () => {
       policy: 0,
       self_test: 1,
       fixtures: 0,
+      rollback: 0,
       time_limit: 0,
     });
     await gateway.close();

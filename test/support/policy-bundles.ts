@@ -69,6 +69,9 @@ export function signed(files: Files, { privateKey }: SigningKey, claims: object 
   return { ...files, '.signatures.json': JSON.stringify({ signatures: [token] }) };
 }
 
+/** The claims of a signature with a number, by which bundles of one signer stand in order. */
+export const numbered = (files: Files, number: unknown): object => ({ ...claimsOf(files), number });
+
 /** Instructions of WebAssembly. */
 export const TRAP = [0x00];
 export const NEVER_RETURN = [0x03, 0x40, 0x0c, 0x00, 0x0b];

@@ -5,6 +5,8 @@ export const REFUSAL_CODES = [
   /** It is not an archive, is truncated, is too large, or holds more than plain files. */
   'archive',
   'signature',
+  /** It is older than one that was in force: its number is lower, or it was in force before. */
+  'rollback',
   /** Its manifest, module or data are not those of a policy that this gateway can run. */
   'policy',
   'self_test',

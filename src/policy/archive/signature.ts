@@ -1,5 +1,6 @@
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { compactVerify } from 'jose';
+import type { SignedAs } from '../../generated/types.ts';
 import { BundleRefused } from './bundle-refused.ts';
 import { fileHash, type HashName, isHashName } from './file-hash.ts';
 import type { ArchiveFiles } from './read-archive.ts';
@@ -26,12 +27,15 @@ interface SignedFile {
 
 /**
  * OPA's own rules: one signature, by a key that we trust, and of exactly the files that are there, as they are.
- * @throws BundleRefused `signature`
+ * @returns undefined for a bundle without a signature @throws BundleRefused `signature`
  */
-export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }: Trust): Promise<void> {
+export async function verifySignature(
+  files: ArchiveFiles,
+  { publicKeys, scope }: Trust,
+): Promise<SignedAs | undefined> {
   const signatures = files.get(SIGNATURES);
   if (publicKeys.length === 0) {
-    if (signatures === undefined) return;
+    if (signatures === undefined) return undefined;
     throw refused('It is signed, and there is no public key to verify it with: set POLICY_BUNDLE_PUBLIC_KEY.');
   }
   if (signatures === undefined) throw refused('It is not signed.');
@@ -44,6 +48,12 @@ export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }
       `Its signature states ${scopeText(payload.scope)}, but POLICY_BUNDLE_SCOPE asks for ${scopeText(scope)}.`,
     );
   }
+  verifyFiles(files, payload);
+  return { number: payload.number, content: contentOf(payload) };
+}
+
+/** @throws BundleRefused where the files are not exactly those that were signed */
+function verifyFiles(files: ArchiveFiles, payload: Payload): void {
   const signed = new Map(payload.files.map((file) => [file.name, file]));
   for (const [name, content] of files) {
     if (name === SIGNATURES) continue;
@@ -56,6 +66,9 @@ export async function verifySignature(files: ArchiveFiles, { publicKeys, scope }
   const [missing] = signed.keys();
   if (missing !== undefined) throw refused(`It lacks ${JSON.stringify(missing)}, which was signed.`);
 }
+
+const contentOf = ({ files }: Payload): string =>
+  hash('sha256', JSON.stringify(files.map(({ name, hash: of }) => [name, of.toLowerCase()]).sort()));
 
 function hashOf(name: string, content: Buffer, { algorithm }: SignedFile): string {
   try {
@@ -77,6 +90,8 @@ function tokenIn(signatures: Buffer): string {
 interface Payload {
   readonly files: readonly SignedFile[];
   readonly scope: string | undefined;
+  /** 0: none is stated. */
+  readonly number: number;
 }
 
 /** What is signed, whichever of the keys signed it. */
@@ -95,12 +110,16 @@ async function verifiedPayload(token: string, keys: readonly KeyObject[]): Promi
 }
 
 function payloadOf(content: unknown): Payload {
-  const { files, scope }: Readonly<Record<string, unknown>> = isObject(content) ? content : {};
+  const { files, scope, number = 0 }: Readonly<Record<string, unknown>> = isObject(content) ? content : {};
   if (!Array.isArray(files) || !files.every(isSignedFile)) {
     throw refused('Its signature lists no files with their hashes, by SHA-256, SHA-384 or SHA-512.');
   }
   if (scope !== undefined && typeof scope !== 'string') throw refused('The scope of its signature is not text.');
-  return { files, scope: scope === '' ? undefined : scope };
+  const isStated = isObject(content) && Object.hasOwn(content, 'number');
+  if (typeof number !== 'number' || !Number.isSafeInteger(number) || number < (isStated ? 1 : 0)) {
+    throw refused(`The number of its signature is not a whole number from 1 to ${Number.MAX_SAFE_INTEGER}.`);
+  }
+  return { files, scope: scope === '' ? undefined : scope, number };
 }
 
 function isSignedFile(value: unknown): value is SignedFile {

@@ -2,11 +2,12 @@ import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { makeFolders } from '../../folders.ts';
-import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
+import type { BundleEvent, BundleState, KnownBundle, SignedAs } from '../../generated/types.ts';
 import { validateBundleState } from '../../generated/validators.js';
 import { writeDurably } from '../db/durable-file.ts';
 
 const MAX_EVENTS = 10;
+const MAX_UNNUMBERED = 100;
 const ARCHIVE = '.tar.gz';
 
 const folderIn = (dataDir: string): string => path.join(dataDir, 'policy');
@@ -84,15 +85,49 @@ export function keepArchive(dataDir: string, archive: Uint8Array): void {
 export function withActive(state: BundleState | undefined, active: KnownBundle): BundleState {
   const previous = state?.active.archive === active.archive ? state.previous : state?.active;
   const event = eventOf('activated', active.activatedAt, active);
-  return { active, ...(previous === undefined ? {} : { previous }), history: [event, ...(state?.history ?? [])] };
+  return {
+    active,
+    ...(previous === undefined ? {} : { previous }),
+    ...signedAfter(state, active),
+    history: [event, ...(state?.history ?? [])],
+  };
+}
+
+/** What is kept of signed bundles, so that the source cannot put an older one in force. */
+function signedAfter(
+  state: BundleState | undefined,
+  { signedAs }: KnownBundle,
+): Pick<BundleState, 'newest' | 'unnumbered'> {
+  const newest = signedAs === undefined || signedAs.number === 0 ? state?.newest : signedAs;
+  const others = state?.unnumbered ?? [];
+  const unnumbered = signedAs?.number === 0 ? [...new Set([signedAs.content, ...others])] : others;
+  return {
+    ...(newest === undefined ? {} : { newest }),
+    ...(unnumbered.length === 0 ? {} : { unnumbered: unnumbered.slice(0, MAX_UNNUMBERED) }),
+  };
+}
+
+/** Why a signed bundle is older than those that were in force, as a sentence; undefined: it is not. */
+export function olderFault(state: BundleState | undefined, { number, content }: SignedAs): string | undefined {
+  const newest = state?.newest;
+  if (number === 0) {
+    if (newest !== undefined) return `Its signature has no number, and number ${newest.number} was in force.`;
+    const isOld = state?.active.signedAs?.content !== content && state?.unnumbered?.includes(content) === true;
+    return isOld ? 'It was in force before, and its signature has no number.' : undefined;
+  }
+  if (newest === undefined || number > newest.number) return undefined;
+  if (number < newest.number) return `Its number, ${number}, is lower than ${newest.number}, which was in force.`;
+  return content === newest.content ? undefined : `Number ${number} was in force with other content.`;
 }
 
 /** The state after the bundle in force and the one before have changed places. @throws Error where none was before */
 export function rolledBack(state: BundleState, at: string): BundleState {
-  const { active, previous, history } = state;
+  const { active, previous, history, newest: _, ...others } = state;
   if (previous === undefined) throw new Error('There is no bundle to go back to: none was in force before this one.');
+  const { signedAs } = previous;
   return {
-    ...state,
+    ...others,
+    ...(signedAs === undefined || signedAs.number === 0 ? {} : { newest: signedAs }),
     active: { ...previous, activatedAt: at },
     previous: active,
     held: active.archive,

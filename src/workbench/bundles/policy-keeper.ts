@@ -12,6 +12,7 @@ import {
   bundleStateVersion,
   eventOf,
   keepArchive,
+  olderFault,
   readBundleState,
   readKeptArchive,
   setBundleAside,
@@ -223,8 +224,10 @@ class Follower implements PolicyKeeper {
             revision: bundle.revision ?? null,
             source,
             activatedAt: formatTime(clock.now()),
+            ...(bundle.signedAs === undefined ? {} : { signedAs: bundle.signedAs }),
           };
       if (!isKnown) {
+        refuseOlder(readBundleState(config.dataDir), bundle);
         keepArchive(config.dataDir, archive);
         this.#write(withActive(readBundleState(config.dataDir), known));
       }
@@ -260,6 +263,11 @@ class Follower implements PolicyKeeper {
     const state = readBundleState(dataDir);
     const { known } = this.#current();
     if (state === undefined || state.active.archive === known.archive) return;
+    // What was too old may not be any more.
+    if (this.#refused?.why?.code === 'rollback') {
+      this.#refused = undefined;
+      this.#source.forget();
+    }
     try {
       this.#putInForce(await this.#kept(state.active));
     } catch (error) {
@@ -283,7 +291,12 @@ class Follower implements PolicyKeeper {
     this.#held = held;
     this.#tell(this.inForce());
     telemetry.policyActivated();
-    const { digest, revision } = held.bundle;
+    const { digest, revision, signedAs } = held.bundle;
+    if (signedAs?.number === 0) {
+      const why =
+        'the signature of the policy bundle has no number: its source can offer older ones that were not in force here';
+      telemetry.warn(why, { digest, revision });
+    }
     telemetry.info('a policy bundle is in force', { digest, revision, source: held.known.source });
   }
 
@@ -327,6 +340,13 @@ class Follower implements PolicyKeeper {
     telemetry.warn('a policy bundle is refused', { code, reason: message, source: this.#config.location });
     if (this.#held !== undefined) this.#tell(this.inForce());
   }
+}
+
+/** @throws BundleRefused `rollback` for a signed bundle that is older than one that was in force */
+function refuseOlder(state: BundleState | undefined, { signedAs }: PolicyBundle): void {
+  const fault = signedAs === undefined ? undefined : olderFault(state, signedAs);
+  if (fault === undefined) return;
+  throw new BundleRefused('rollback', `${fault} Only \`portcullis policy bundle rollback\` goes back.`);
 }
 
 /** Spread, so that many gateways do not ask at once. */

@@ -17,8 +17,8 @@ async function tried(offer: Offer): Promise<PolicyBundle> {
   const { verifySignature } = await import('../../policy/archive/signature.ts');
   const { archivedBundle } = await import('../../policy/archive/archived-bundle.ts');
   const files = readArchive(offer.archive);
-  if (offer.trust !== null) await verifySignature(files, offer.trust);
-  const bundle = archivedBundle(files);
+  const signedAs = offer.trust === null ? undefined : await verifySignature(files, offer.trust);
+  const bundle: PolicyBundle = { ...archivedBundle(files), signedAs };
   const pdp = createPdp(bundle);
   passSelfTest(pdp);
   const { fixtureFault } = await import('./bundle-fixtures.ts');

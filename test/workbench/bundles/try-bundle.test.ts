@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { archivedBundle } from '../../../src/policy/archive/archived-bundle.ts';
 import { BundleRefused } from '../../../src/policy/archive/bundle-refused.ts';
@@ -292,6 +292,56 @@ describe('an archive is refused', () => {
 
   it('that is no gzip', async () => {
     expect((await refusalOf(tried(Buffer.from('hello'))))[0]).toBe('archive');
+  });
+
+  const unpacked = gunzipSync(archiveOf(good));
+  const behindGzip = 'Bytes follow the end of its gzip archive.';
+  const behindTar = 'Bytes follow the end of its tar archive.';
+  const more = gunzipSync(archiveOf({ 'more.rego': '' }));
+
+  it.each<[string, Uint8Array, string]>([
+    ['a byte behind its gzip archive', Buffer.concat([archiveOf(good), Buffer.from('x')]), behindGzip],
+    ['zeros behind its gzip archive', Buffer.concat([archiveOf(good), Buffer.alloc(512)]), behindGzip],
+    ['a second gzip member', Buffer.concat([archiveOf(good), gzipSync('more')]), behindGzip],
+    ['an empty second gzip member', Buffer.concat([archiveOf(good), gzipSync('')]), behindGzip],
+    ['its content in two gzip members', Buffer.concat([gzipSync(''), archiveOf(good)]), behindGzip],
+    ['its own gzip trailer again', Buffer.concat([archiveOf(good), archiveOf(good).subarray(-8)]), behindGzip],
+    ['text behind its tar archive', gzipSync(Buffer.concat([unpacked, Buffer.from('more')])), behindTar],
+    ['a second tar archive', gzipSync(Buffer.concat([unpacked, more])), behindTar],
+    ['a second tar archive behind zeros', gzipSync(Buffer.concat([unpacked, Buffer.alloc(5120), more])), behindTar],
+    ['a file twice', gzipSync(Buffer.concat([unpacked.subarray(0, -1024), unpacked])), 'It holds ".manifest" twice.'],
+  ])('with %s', async (_, archive, message) => {
+    expect(await refusalOf(tried(archive))).toEqual(['archive', message]);
+  });
+
+  it('whose gzip checksum, length or header is wrong', async () => {
+    const changed = (at: number, value: number): Buffer => {
+      const archive = archiveOf(good);
+      archive[archive.length + at] = value;
+      return archive;
+    };
+    const damaged = 'The gzip archive is damaged: its checksum or length is wrong.';
+    const { length } = archiveOf(good);
+    const refusals = [changed(-1, 9), changed(-5, archiveOf(good).at(-5) === 1 ? 2 : 1), changed(3 - length, 0x20)];
+    expect(await Promise.all(refusals.map((archive) => refusalOf(tried(archive))))).toEqual([
+      ['archive', damaged],
+      ['archive', damaged],
+      ['archive', 'Not a gzip archive, or truncated.'],
+    ]);
+  });
+
+  it('unless what follows is what tar and gzip write: a name in the header, zeros to the end of a record', async () => {
+    const archive = archiveOf(good);
+    const name = Buffer.from('bundle.tar\0');
+    const named = Buffer.concat([
+      archive.subarray(0, 3),
+      Buffer.from([8]),
+      archive.subarray(4, 10),
+      name,
+      archive.subarray(10),
+    ]);
+    const record = gzipSync(Buffer.concat([unpacked, Buffer.alloc(10_240 - (unpacked.length % 10_240))]));
+    expect([(await tried(named)).revision, (await tried(record)).revision]).toEqual(['v1', 'v1']);
   });
 
   it('that unpacks to more than 20 MB', async () => {

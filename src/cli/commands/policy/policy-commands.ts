@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { BuildCommandOptions } from '../../run/bundle/run-build.ts';
 import type { BundleOptions } from '../../run/bundle/run-bundle.ts';
 import type { Environment } from '../../run/workspace.ts';
@@ -27,6 +27,15 @@ Examples:
 The folder holds Rego of the package \`custom\`, data below \`custom_data\`, and fixtures in \`fixtures\`. It needs \`opa\` on the
 PATH; the gateways that follow the bundle do not.`;
 
+/** @throws InvalidArgumentError for what no signature can state */
+function bundleNumber(text: string): number {
+  const number = /^[0-9]{1,16}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || !Number.isSafeInteger(number)) {
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}.`);
+  }
+  return number;
+}
+
 /** `portcullis policy build` and `portcullis policy bundle …`. */
 function bundleCommands(policy: Command, env: Environment): void {
   policy
@@ -36,6 +45,11 @@ function bundleCommands(policy: Command, env: Environment): void {
     .option('--revision <text>', 'what the bundle is called (default: the time)')
     .option('--signing-key <file>', 'private key in PEM form: the bundle is signed')
     .option('--signing-alg <name>', 'of the signature, such as ES256 (default: RS256)')
+    .option(
+      '--number <n>',
+      'of a signed bundle: gateways refuse a lower one afterwards (default: the seconds since 1970)',
+      bundleNumber,
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', BUILD_EXAMPLES)
     .action(async (folder: string, options: BuildCommandOptions) => {

@@ -16,6 +16,7 @@ export interface BuildCommandOptions extends BundleOptions {
   readonly revision?: string;
   readonly signingKey?: string;
   readonly signingAlg?: string;
+  readonly number?: number;
 }
 
 /** `portcullis policy build`: what would be refused is not written. @throws Error with what `opa` said, BundleRefused, UsageError */
@@ -31,22 +32,30 @@ export async function buildAndTry(folder: string, options: BuildCommandOptions):
   const { digest } = bundle;
   warnIfClosed(bundle);
   writeFileSync(output, tarGz(signing === undefined ? files : signBundle(files, signing)));
-  if (json) printJson({ output, digest, revision, signed: signing !== undefined });
-  else print(`Wrote ${output}: ${revision} (policy ${digest.slice(0, 12)})${signing === undefined ? '' : ', signed'}.`);
+  const number = signing?.number;
+  if (json)
+    printJson({ output, digest, revision, signed: signing !== undefined, ...(number === undefined ? {} : { number }) });
+  else print(`Wrote ${output}: ${revision} (policy ${digest.slice(0, 12)})${signedText(number)}.`);
 }
+
+const signedText = (number: number | undefined): string => (number === undefined ? '' : `, signed as number ${number}`);
 
 const RSA = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
 const CURVES: Readonly<Record<string, string>> = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' };
 
 /** With which key and how it is signed; undefined: not at all. @throws UsageError for a key that cannot sign, or not in that way */
-function signingOf({ signingKey, signingAlg: algorithm = 'RS256' }: BuildCommandOptions): Signing | undefined {
+function signingOf({
+  signingKey,
+  signingAlg: algorithm = 'RS256',
+  number = Math.floor(systemClock.now() / 1000),
+}: BuildCommandOptions): Signing | undefined {
   if (signingKey === undefined) return undefined;
   const suiting = algorithmsOf(privateKeyIn(signingKey));
   const [first] = suiting;
   if (first === undefined) {
     throw new UsageError(`${signingKey}: its key can sign no bundle: RSA, P-256, P-384, P-521 or Ed25519 is needed.`);
   }
-  if (suiting.includes(algorithm)) return { key: path.resolve(signingKey), algorithm };
+  if (suiting.includes(algorithm)) return { key: path.resolve(signingKey), algorithm, number };
   throw new UsageError(`${signingKey}: its key cannot sign with ${algorithm}: pass --signing-alg ${first}.`);
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { recordServerChange } from '../../../admin/audit/server-changes.ts';
 import { readConfig } from '../../../config/config.ts';
 import { formatTime, systemClock } from '../../../domain/time.ts';
-import type { BundleEvent, KnownBundle } from '../../../generated/types.ts';
+import type { BundleEvent, KnownBundle, SignedAs } from '../../../generated/types.ts';
 import { type PolicyBundle, readBundle } from '../../../policy/bundle.ts';
 import { createPdp } from '../../../policy/pdp.ts';
 import { deniesCall } from '../../../policy/self-test-cases.ts';
@@ -46,10 +46,10 @@ export function showBundleStatus(env: Environment, { json }: BundleOptions): voi
 export async function checkBundle(env: Environment, file: string, { json }: BundleOptions): Promise<void> {
   const trust = readTrust(readConfig(env).bundleTrust);
   const bundle = await tryBundle({ kind: 'archive', archive: readFileSync(file), trust });
-  const { digest, revision } = bundle;
+  const { digest, revision, signedAs } = bundle;
   warnIfClosed(bundle);
-  if (json) printJson({ digest, revision: revision ?? null });
-  else print(`${file} is valid: ${revision ?? 'no revision'} (policy ${digest.slice(0, 12)}).`);
+  if (json) printJson({ digest, revision: revision ?? null, ...statedNumber(signedAs) });
+  else print(`${file} is valid: ${revision ?? 'no revision'} (policy ${digest.slice(0, 12)}${numberText(signedAs)}).`);
 }
 
 /** A policy may mean to deny the call of the self-test, which is of no model that is there; one that denies all does too. */
@@ -95,8 +95,14 @@ const sinceText = (since: string | undefined): string =>
     ? '. POLICY_BUNDLE is not set.'
     : `, since ${since}: the server was last started without POLICY_BUNDLE.`;
 
-const knownText = ({ revision, digest, activatedAt }: KnownBundle): string =>
-  `${revision ?? 'no revision'} (policy ${digest.slice(0, 12)}), since ${activatedAt}`;
+const knownText = ({ revision, digest, activatedAt, signedAs }: KnownBundle): string =>
+  `${revision ?? 'no revision'} (policy ${digest.slice(0, 12)}${numberText(signedAs)}), since ${activatedAt}`;
+
+const statedNumber = (signedAs: SignedAs | undefined): Partial<SignedAs> =>
+  signedAs === undefined || signedAs.number === 0 ? {} : { number: signedAs.number };
+
+const numberText = (signedAs: SignedAs | undefined): string =>
+  signedAs === undefined || signedAs.number === 0 ? '' : `, number ${signedAs.number}`;
 
 const COLOURS = { activated: 'green', refused: 'red', rolled_back: 'yellow' } as const;
 
