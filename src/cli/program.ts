@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { ApiError } from '../domain/errors.ts';
 import { PolicyFailure } from '../policy/policy-failure.ts';
 import { buildText, readBuild } from '../version.ts';
+import { aliasCommands } from './commands/alias-commands.ts';
 import { auditCommands } from './commands/audit-commands.ts';
 import { backupCommands } from './commands/backup-commands.ts';
 import { budgetCommands } from './commands/budget-commands.ts';
@@ -92,6 +93,7 @@ export function createProgram(env: Environment): Command {
   providerKeyCommands(program, env);
   customProviderCommands(program, env);
   customModelCommands(program, env);
+  aliasCommands(program, env);
   tagCommands(program, env);
   program.commandsGroup('Organizations, projects and members:');
   organizationCommands(program, env);

@@ -15,6 +15,7 @@ export type IdPrefix =
   | 'model'
   | 'pkey'
   | 'tags'
+  | 'alias'
   | 'aud'
   | 'inv'
   | 'sess'

@@ -39,7 +39,23 @@ export interface TagSet {
   readonly tags: readonly string[];
 }
 
-/** An organization's own providers, models, keys and tags. Immutable: another object whenever any of it may have changed. */
+/** A name of an organization's or a project's own for an ordered list of models. */
+export interface Alias {
+  /** `alias_…` */
+  readonly id: string;
+  /** Null: for all projects of the organization. */
+  readonly projectId: string | null;
+  /** A request's `model`; without `/`. */
+  readonly name: string;
+  /** Names of models, none of which is an alias, in the order in which they are tried; at least one. */
+  readonly models: readonly string[];
+  /** One for each model, by which the first choice of a call is drawn; null: the first model comes first. */
+  readonly weights: readonly number[] | null;
+  /** Epoch ms. */
+  readonly createdAt: number;
+}
+
+/** An organization's own providers, models, keys, tags and aliases. Immutable: another object whenever any of it may have changed. */
 export interface OrganizationProviders {
   readonly providers: readonly CustomProvider[];
   /** Mappings of its custom models, with `custom: true`, ids `<name>/<model>`. By id. */
@@ -47,4 +63,5 @@ export interface OrganizationProviders {
   /** Active ones, in the order in which they are tried. */
   readonly keys: readonly SealedProviderKey[];
   readonly tagSets: readonly TagSet[];
+  readonly aliases: readonly Alias[];
 }

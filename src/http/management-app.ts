@@ -8,6 +8,7 @@ import { management } from './operations/management.ts';
 import type { Operation } from './operations/operation.ts';
 import { createPages } from './pages/pages.ts';
 import { register } from './register.ts';
+import { aliasHandlers } from './routes/master/aliases.ts';
 import { auditHandlers } from './routes/master/audit.ts';
 import { budgetHandlers } from './routes/master/budgets.ts';
 import { customModelHandlers } from './routes/master/custom-models.ts';
@@ -77,6 +78,7 @@ export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
       ...customProviderHandlers(deps),
       ...customModelHandlers(deps),
       ...tagSetHandlers(deps),
+      ...aliasHandlers(deps),
       ...policyHandlers(deps),
       ...policyFolderHandlers(deps),
       ...policyReplayHandlers(deps),

@@ -114,6 +114,7 @@ const EVERYTHING: Reach = {
   id: 1,
   custom: [],
   seen: (mapping) => mapping,
+  aliases: new Map(),
   isCustomProvider: () => false,
   provider: () => undefined,
   has: () => true,

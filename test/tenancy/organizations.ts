@@ -28,6 +28,7 @@ export const IDENTIFIER_KINDS = [
   'customProvider',
   'customModel',
   'tagSet',
+  'alias',
   'call',
   'decision',
 ] as const;
@@ -127,6 +128,7 @@ async function makeEverything(
     customProvider: [customProvider],
     customModel: [await make('custom-models', { customProviderId: customProvider, model: `${mark}-model` })],
     tagSet: [await make('tag-sets', { target: `${mark}/*`, tags: [`of-${mark}`] })],
+    alias: [await make('aliases', { name: `${mark}-alias`, projectId: project, models: ['sandbox-free'] })],
     call: [call],
     decision: [idLike(call, 'dec')],
   };
@@ -160,6 +162,7 @@ const absentFor = (identifiers: Identifiers): Identifiers => {
     customProvider: forms('customProvider'),
     customModel: forms('customModel'),
     tagSet: forms('tagSet'),
+    alias: forms('alias'),
     call: forms('call'),
     decision: forms('decision'),
   };

@@ -46,6 +46,7 @@ const KIND_BY_SEGMENT: Readonly<Record<string, IdentifierKind>> = {
   'master/custom-providers': 'customProvider',
   'master/custom-models': 'customModel',
   'master/tag-sets': 'tagSet',
+  'master/aliases': 'alias',
   'master/calls': 'call',
   'master/decisions': 'decision',
 };
@@ -124,6 +125,8 @@ const BODIES: Readonly<Record<string, (choose: Choose) => object>> = {
   'PATCH /v1/master/custom-models/:id': () => ({ displayName: 'Changed' }),
   'POST /v1/master/tag-sets': () => ({ target: 'sandbox-free', tags: ['new'] }),
   'PATCH /v1/master/tag-sets/:id': () => ({ tags: ['changed'] }),
+  'POST /v1/master/aliases': (choose) => ({ name: 'new', projectId: choose('project'), models: ['sandbox-free'] }),
+  'PATCH /v1/master/aliases/:id': () => ({ models: ['sandbox-paid'] }),
   'POST /v1/master/policy/evaluate': (choose) => ({
     key: choose('key'),
     rules: [
@@ -183,6 +186,7 @@ const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>
   'GET /v1/master/custom-providers': {},
   'GET /v1/master/custom-models': { customProviderId: 'customProvider' },
   'GET /v1/master/tag-sets': {},
+  'GET /v1/master/aliases': { projectId: 'project' },
   'GET /v1/master/policy/bundle': {},
   'GET /v1/master/usage': { projectId: 'project', keyId: 'key', memberId: 'member' },
   'GET /v1/master/calls': { keyId: 'key', memberId: 'member', groupId: 'group' },

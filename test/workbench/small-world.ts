@@ -26,7 +26,7 @@ export interface SmallCredentials {
   readonly served?: readonly string[];
 }
 
-export const NO_PROVIDERS: OrganizationProviders = { providers: [], mappings: [], keys: [], tagSets: [] };
+export const NO_PROVIDERS: OrganizationProviders = { providers: [], mappings: [], keys: [], tagSets: [], aliases: [] };
 
 /** One organization, one member, one key, and a group with the member. */
 export const smallWorld = (

@@ -147,6 +147,7 @@ const providers: fc.Arbitrary<OrganizationProviders> = fc
     mappings: names.flatMap((name) => [customMapping(name, 'gpt-5'), customMapping(name, 'own')]),
     keys,
     tagSets: TAG_SETS,
+    aliases: [],
   }));
 
 const groupHolders = fc.subarray(['mem_1', 'mem_2', 'key_1', 'key_3']).map((ids) => new Set(ids));

@@ -24,6 +24,7 @@ const DONE = {
   custom_provider: ['create', 'update', 'delete'],
   custom_model: ['create', 'update', 'delete'],
   tag_set: ['create', 'update', 'delete'],
+  alias: ['create', 'update', 'delete'],
   pepper: ['rotate', 'drop'],
   encryption_key: ['rotate'],
   database: ['restore'],

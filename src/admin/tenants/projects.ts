@@ -10,6 +10,7 @@ import { addPlaygroundKeys } from '../../store/tenants/playground-keys.ts';
 import * as store from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { removeAliasesOf } from '../providers/aliases.ts';
 
 /** Every member has a playground key in each. */
 const MAX_PROJECTS = 100;
@@ -66,7 +67,7 @@ export function changeProject(db: Database, actor: Actor, id: string, body: unkn
 }
 
 /**
- * Deletes a project: its keys pass no more, and the provider keys that are for it alone are removed. The last project stays
+ * Deletes a project: its keys pass no more, and the provider keys and aliases that are for it alone are removed. The last project stays
  * (400): there would be nothing to make keys in. Developers 403. @param now epoch ms
  */
 export function deleteProject(db: Database, actor: Actor, id: string, now: number): Deletion {
@@ -76,6 +77,7 @@ export function deleteProject(db: Database, actor: Actor, id: string, now: numbe
     if (store.countProjects(db, actor.organizationId) === 1) {
       throw invalidRequest('The last project of an organization cannot be deleted.');
     }
+    removeAliasesOf(db, actor, id, now);
     store.deleteProject(db, actor.organizationId, id, now);
     recordChange(db, actor, 'project', 'delete', { before, after: null }, now);
     return { id, deleted: true };

@@ -1,6 +1,7 @@
 import { withName } from '../../domain/id.ts';
 import type {
   AccessAddressClass,
+  AccessAlias,
   AccessCell,
   AccessHolder,
   AccessOverview,
@@ -110,9 +111,20 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
     print('');
     printCells(report.denied, { model: 'DENIED MODEL', by: 'DENIED BY', empty: 'Nothing is denied.', rules, marked });
   }
+  printAliases(report.aliases ?? []);
   if (rules.length === 0) return;
   print('');
   printRuleTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules, ruleRow, '');
+}
+
+function printAliases(aliases: readonly AccessAlias[]): void {
+  if (aliases.length === 0) return;
+  print('');
+  const rows = aliases.map(({ name, mappings }): Cell[] => [
+    { text: name },
+    { text: mappings.join(', ') || 'nothing that it may call' },
+  ]);
+  printTable(['ALIAS', 'REACHES'], rows, '');
 }
 
 function showRest(count: number, shown: boolean): void {

@@ -1,5 +1,12 @@
 import { withName } from '../../domain/id.ts';
-import type { AccessRule, Explanation, LintReport, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
+import type {
+  AccessRule,
+  ExplainedAlias,
+  Explanation,
+  LintReport,
+  PolicyShadow,
+  PolicyViolation,
+} from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/text.ts';
 import { valueText } from '../../policy/denial-message.ts';
@@ -79,11 +86,13 @@ export function showExplanation(explanation: Explanation, { json }: Format): voi
     printJson(explanation);
     return;
   }
-  const { outcome, reason, request, candidates, permitted, withoutCredential, violations, rules, facts } = explanation;
+  const { outcome, reason, request, alias, candidates, permitted, withoutCredential, violations, rules, facts } =
+    explanation;
   const from = request.address ?? 'an unknown address';
   print(
     `${request.action} with ${request.model} from ${from}: ${OUTCOMES[outcome]} (policy ${explanation.policyRevision})`,
   );
+  if (alias !== undefined) print(plainText(aliasText(alias)));
   if (reason !== null) print(plainText(reason));
   if (outcome === 'not_found') {
     print(
@@ -109,6 +118,12 @@ const servingText = (permitted: readonly string[], candidates: number): string =
   permitted.length === 0
     ? 'No provider may serve this call'
     : `${permitted.length} of ${counted(candidates, 'provider')} may serve this call${listed(permitted)}`;
+
+/** `fast is an alias of gpt-5-mini (80), claude-haiku-4-5 (20).` */
+function aliasText({ name, projectId, models, weights }: ExplainedAlias): string {
+  const named = models.map((model, position) => (weights === null ? model : `${model} (weight ${weights[position]})`));
+  return `${name} is an alias of the ${projectId === null ? 'organization' : 'project'}: ${named.join(', ')}.`;
+}
 
 const listed = (ids: readonly string[]): string => (ids.length === 0 ? '' : `: ${ids.join(', ')}`);
 

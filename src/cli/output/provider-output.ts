@@ -1,6 +1,8 @@
 import { withName } from '../../domain/id.ts';
 import { formatUsdPerMillion, parseUsd } from '../../domain/money.ts';
 import type {
+  AliasAnswer,
+  AliasRecord,
   CustomModelAnswer,
   CustomModelRecord,
   CustomProviderAnswer,
@@ -11,7 +13,7 @@ import type {
   TagSetAnswer,
   TagSetRecord,
 } from '../../generated/types.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { CAPABILITIES } from './capabilities.ts';
 
 interface Format {
@@ -110,6 +112,33 @@ export function showTagSets(tagSets: readonly TagSetRecord[], { json }: Format):
 export function showTagSet(answer: TagSetAnswer, { json }: Format): void {
   if (json) printJson(answer);
   else printTable(TAG_TITLES, [tagRow(answer.tagSet)], '');
+}
+
+const ALIAS_TITLES = ['ALIAS', 'OF', 'MODELS'];
+
+const aliasRow = ({ name, projectId, models, weights }: AliasRecord, projects: ReadonlyMap<string, string>): Cell[] => [
+  { text: name },
+  { text: projectId === null ? 'organization' : `project ${projects.get(projectId) ?? projectId}` },
+  { text: models.map((model, at) => (weights === null ? model : `${model} (${weights[at]})`)).join(', ') },
+];
+
+/** @param projects names by ids */
+export function showAliases(
+  aliases: readonly AliasRecord[],
+  projects: ReadonlyMap<string, string>,
+  { json }: Format,
+): void {
+  if (json) printJson({ aliases, nextCursor: null });
+  else {
+    const rows = aliases.map((alias) => aliasRow(alias, projects));
+    printTable(ALIAS_TITLES, rows, 'There are no aliases.');
+  }
+}
+
+export function showAlias(answer: AliasAnswer, projects: ReadonlyMap<string, string>, { json }: Format): void {
+  if (json) printJson(answer);
+  else printTable(ALIAS_TITLES, [aliasRow(answer.alias, projects)], '');
+  for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 
 export function showRemoved(deletion: Deletion, { json }: Format): void {

@@ -1,7 +1,9 @@
+import type { Mapping } from '../../domain/model.ts';
 import type { AccessOverviewHolder } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { accessOverview } from '../../workbench/analysis/access.ts';
 import { mappingsMeant } from '../../workbench/world/candidates.ts';
+import type { World } from '../../workbench/world/world.ts';
 import { addressText } from '../output/access-output.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
 import { inParts, withJudges, worldSources } from './policy-world.ts';
@@ -20,11 +22,14 @@ export async function runModelAccess(env: Environment, model: string, options: O
   let known = false;
   const overviews = await inParts([world], async (_, within) => {
     const part = within(world);
-    const [organizationId = ''] = part.organizations.keys();
-    const meant = mappingsMeant(part, organizationId, model);
-    if (meant === undefined) return { holders: [] };
+    const meant = meantByProject(part, model);
+    if (meant.size === 0) return { holders: [] };
     known = true;
-    return withJudges(env, meant, (judges, progress) => accessOverview(judges, part, shown, progress));
+    const all = new Map([...meant.values()].flat().map((mapping) => [mapping.id, mapping]));
+    const overview = await withJudges(env, [...all.values()], (judges, progress) =>
+      accessOverview(judges, part, shown, progress),
+    );
+    return { holders: overview.holders.map((holder) => reachedOf(holder, meant.get(projectOf(part, holder)) ?? [])) };
   });
   if (!known) throw new Error(`The model ${model} does not exist.`);
   const { withoutCredential = false, json } = options;
@@ -32,6 +37,27 @@ export async function runModelAccess(env: Environment, model: string, options: O
   const holders = withoutCredential ? reaching : reaching.map(callable);
   if (json) printJson({ model, holders });
   else show(model, holders, withoutCredential);
+}
+
+/** The meaning of a name for the keys of each project, and under null where no project is known: an alias may be of a project. */
+function meantByProject(part: World, model: string): ReadonlyMap<string | null, readonly Mapping[]> {
+  const [organizationId = ''] = part.organizations.keys();
+  const projects = new Set([null, ...[...part.keys.values()].map(({ projectId }) => projectId)]);
+  return new Map(
+    [...projects].flatMap((projectId) => {
+      const meant = mappingsMeant(part, { organizationId, projectId }, model);
+      return meant === undefined ? [] : [[projectId, meant.mappings] as const];
+    }),
+  );
+}
+
+const projectOf = ({ keys }: World, { id }: AccessOverviewHolder): string | null => keys.get(id)?.projectId ?? null;
+
+/** A holder with those of these mappings that it reaches, in their order. */
+function reachedOf(holder: AccessOverviewHolder, mappings: readonly Mapping[]): AccessOverviewHolder {
+  const among = (ids: readonly string[]): string[] => mappings.flatMap(({ id }) => (ids.includes(id) ? [id] : []));
+  const { mappingsWithoutCredential: others = [] } = holder;
+  return { ...holder, mappings: among(holder.mappings), mappingsWithoutCredential: among(others) };
 }
 
 const reaches = ({ mappings, mappingsWithoutCredential = [] }: AccessOverviewHolder, all: boolean): boolean =>

@@ -37,7 +37,9 @@ export async function runModels(env: Environment, { org, key, mapped, tags, json
   if (key !== undefined && stored === undefined) throw new Error(`There is no key ${key}.`);
   const pdp = createPdp(policyOf(env));
   try {
-    const { models, addresses } = usableModels(pdp, world, { organizationId, key: stored, moderationModel });
+    const isMapped = mapped === true || tags === true;
+    const wanted = { organizationId, key: stored, moderationModel, isMapped };
+    const { models, addresses } = usableModels(pdp, world, wanted);
     const options = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: mapped === true };
     const list = modelList(models, world.catalog.providers(), options, systemClock.now());
     if (tags) showTags(models, world, organizationId);
@@ -62,7 +64,7 @@ const perMillion = (usdPerToken: string | undefined): string =>
 
 const row = ({ id, providers, pricing, context_length, max_output }: Model): Cell[] => [
   { text: id },
-  { text: providers.map(({ providerId }) => providerId).join(', ') },
+  { text: [...new Set(providers.map(({ providerId }) => providerId))].join(', ') },
   { text: perMillion(pricing.prompt) },
   { text: perMillion(pricing.completion) },
   { text: otherPrices(pricing) || '-' },

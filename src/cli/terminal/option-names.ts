@@ -15,6 +15,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   overlap: '--overlap',
   label: '--label',
   position: '--position',
+  weights: '--weights',
   token: 'The token',
   ownerEmail: '--owner',
   address: '--address',

@@ -10,6 +10,7 @@ import type { Telemetry } from '../../telemetry.ts';
 import type { Permitted } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
+import type { AliasOrder } from '../models/aliases.ts';
 import type { Target } from '../models/reach.ts';
 import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
 import type { OutputLimit } from '../price/worst-case.ts';
@@ -28,6 +29,8 @@ export interface CallFacts {
   readonly requestedModel: string;
   /** The provider that the request pinned (`provider/model`). */
   readonly requestedProvider: string | undefined;
+  /** The order of the alias that was asked for; undefined: none was, and the cheapest candidate comes first. */
+  readonly order?: AliasOrder | undefined;
   readonly stream: boolean;
 }
 

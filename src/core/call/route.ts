@@ -1,12 +1,14 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
+import type { Mapping } from '../../domain/model.ts';
 import type { Usage } from '../../domain/usage.ts';
 import type { RoutingAttempt } from '../../generated/types.ts';
 import { causeOf } from '../../providers/wire/attempt-cause.ts';
 import { UpstreamError } from '../../providers/wire/upstream-error.ts';
+import { inOrder } from '../models/aliases.ts';
 import type { FindReach, Reach, Target } from '../models/reach.ts';
 import { type Charge, type Cost, costOf } from '../price/meter.ts';
 import { cutByUs, endedByUs, failureAnswer, isTooLarge, loggedFailure, toUpstreamError } from './attempt-failure.ts';
-import type { Call, CallDeps } from './call.ts';
+import type { Call, CallDeps, CallFacts } from './call.ts';
 import type { ExchangeLimits } from './exchange.ts';
 import type { Health } from './health.ts';
 
@@ -62,8 +64,8 @@ export async function serveWhole<T>(
 }
 
 /**
- * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then the cheapest,
- * each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
+ * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then by the order of the
+ * alias that was asked for, else the cheapest, each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
  * holds is ever called, and each attempt checks it again.
  * @throws ApiError, PolicyFailure or StoreUnavailable when no attempt succeeded: then the call is settled
  */
@@ -112,12 +114,16 @@ export async function route<T>(
 }
 
 /** Every way to serve a call, in the order in which they are tried. */
-function targetsOf({ permitted: { candidates } }: Call, reach: Reach, { dropped }: RouteOptions): readonly Target[] {
-  const cheapestFirst = candidates.length === 1 ? candidates : candidates.toSorted(comparePrice);
-  const targets = cheapestFirst.flatMap((mapping) => reach.targets(mapping));
+function targetsOf({ permitted, facts }: Call, reach: Reach, { dropped }: RouteOptions): readonly Target[] {
+  const targets = attemptOrder(permitted.candidates, facts).flatMap((mapping) => reach.targets(mapping));
   if (targets.length < 2 || dropped === undefined) return targets;
   const honoursAll = (target: Target): boolean => dropped(target).length === 0;
   return [...targets.filter(honoursAll), ...targets.filter((target) => !honoursAll(target))];
+}
+
+function attemptOrder(candidates: readonly Mapping[], { order, context }: CallFacts): readonly Mapping[] {
+  if (candidates.length === 1) return candidates;
+  return order === undefined ? candidates.toSorted(comparePrice) : inOrder(order, candidates, context.requestId);
 }
 
 /** The same way to the same provider, if it still exists: keys are withdrawn and providers removed while a call runs. */

@@ -38,10 +38,10 @@ export async function completeChat(
   request: ChatRequest,
 ): Promise<ChatOutcome> {
   const { cache, clock, telemetry, estimator } = deps;
-  const { candidates, requestedProvider } = await candidatesOf(deps, principal, context, request);
+  const { candidates, requestedProvider, order } = await candidatesOf(deps, principal, context, request);
   const stream = request.stream === true;
   const requestedModel = request.model;
-  const facts: CallFacts = { principal, context, action: 'chat', requestedModel, requestedProvider, stream };
+  const facts: CallFacts = { principal, context, action: 'chat', requestedModel, requestedProvider, order, stream };
   const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens);
   const permitted = await permit(deps, facts, candidates, () => ({
     demand: findDemand(),
@@ -50,7 +50,7 @@ export async function completeChat(
   const created = Math.floor(clock.now() / 1000);
 
   const { cacheSeconds } = principal;
-  const key = cacheSeconds === undefined || context.noCache ? undefined : cacheKey(principal, request);
+  const key = cacheSeconds === undefined || context.noCache ? undefined : cacheKey(principal, request, order?.alias);
   const hit = key === undefined ? undefined : findCached(cache, key, permitted);
   if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
   if (hit !== undefined) return serveCached(deps, facts, created, permitted, request, hit);

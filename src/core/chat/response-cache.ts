@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Mapping } from '../../domain/model.ts';
+import type { Alias } from '../../domain/provider.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Usage } from '../../domain/usage.ts';
 import type { ChatRequest } from '../../generated/types.ts';
@@ -35,9 +36,13 @@ export interface CachedAnswer {
 /** By which a mapping's answer to one request of one project is found. */
 export type CacheKey = (mapping: Mapping) => string;
 
-/** The key's parts: project, whole body as received, mapping, stream or not (src/core/README.md, "cache"). */
-export function cacheKey({ projectId }: Principal, request: ChatRequest): CacheKey {
-  const digest = hash('sha256', JSON.stringify(request), 'base64url');
+/**
+ * The key's parts: project, whole body as received, mapping, stream or not, and the models of an alias, whose answers end when it changes
+ * (src/core/README.md, "cache").
+ */
+export function cacheKey({ projectId }: Principal, request: ChatRequest, alias?: Pick<Alias, 'models'>): CacheKey {
+  const text = JSON.stringify(request);
+  const digest = hash('sha256', alias === undefined ? text : `${text} ${alias.models.join(' ')}`, 'base64url');
   const kind = request.stream === true ? 'stream' : 'whole';
   return ({ id, revision = '' }) => `${projectId} ${kind} ${digest} ${id} ${revision}`;
 }

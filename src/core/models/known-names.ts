@@ -9,19 +9,21 @@ const MAX_EDITS = 3;
 /** Where a name can be cut to a prefix that means something. */
 const CUTS = /[-/.:@_]/g;
 
-const NOTHING: CustomNames = { providers: [], models: [], tags: [] };
+const NOTHING: CustomNames = { providers: [], models: [], tags: [], aliases: [] };
 
 /** The names by which rules may mean models, providers and tags, and which of them is nearest to a name that nothing has. */
 export class KnownNames {
   readonly #models: PrefixedNames;
   readonly #tags: PrefixedNames;
   readonly #providers: ReadonlySet<string>;
+  readonly #aliases: PrefixedNames;
   readonly #nearest = new Map<string, string | undefined>();
 
   constructor(catalog: Pick<Catalog, 'mappings' | 'providers'>, custom: CustomNames = NOTHING) {
     const mappings = catalog.mappings();
     this.#models = new PrefixedNames([...mappings.flatMap(({ names }) => names), ...custom.models]);
     this.#tags = new PrefixedNames([...mappings.flatMap(({ tags }) => tags), ...custom.tags]);
+    this.#aliases = new PrefixedNames(custom.aliases);
     this.#providers = new Set([
       ...catalog.providers().map(({ id }) => id),
       ...mappings.flatMap(({ providerNames }) => providerNames),
@@ -32,6 +34,11 @@ export class KnownNames {
   /** Whether an entry of a model rule means anything: a name, or a prefix that ends in `*`. */
   hasModel(entry: string): boolean {
     return this.#models.has(entry);
+  }
+
+  /** Whether an entry of a model rule is an alias, or begins one. Rules judge models, so it means no model by that. */
+  isAlias(entry: string): boolean {
+    return this.#aliases.has(entry);
   }
 
   /** The same of a tag rule. */

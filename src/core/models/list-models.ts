@@ -2,13 +2,16 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import type { CatalogModel } from '../../catalog/catalog-model.ts';
 import { type ModelListOptions, modelList } from '../../catalog/list.ts';
 import type { Mapping } from '../../domain/model.ts';
+import type { Alias } from '../../domain/provider.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import { actionOf } from '../access/permitted-ids.ts';
+import { expanded } from './aliases.ts';
 import { KeptLists } from './kept-lists.ts';
 import { ModelListBytes } from './model-list-bytes.ts';
 import type { FindReach, Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
+import { meaningOf, type OwnModels } from './resolve.ts';
 
 export interface ListModelsDeps {
   readonly catalog: Catalog;
@@ -52,11 +55,43 @@ const customModel = (mapping: Mapping): CatalogModel => ({
   mappings: [mapping],
 });
 
-/** The models of the catalogue, as an organization sees them, and its own. */
-export const withCustom = (catalog: Catalog, { custom, seen }: Pick<Reach, 'custom' | 'seen'>): CatalogModel[] => [
-  ...catalog.models().map((model) => ({ ...model, mappings: model.mappings.map(seen) })),
-  ...custom.map(customModel),
-];
+/** An alias as a model of the catalogue. @param mappings those that the list is about, in the order of the alias */
+const aliasModel = ({ name, createdAt }: Alias, mappings: readonly Mapping[]): CatalogModel => ({
+  id: name,
+  name,
+  aliases: [],
+  description: `An alias of ${[...new Set(mappings.map(({ custom, id, modelId }) => (custom ? id : modelId)))].join(', ')}.`,
+  family: 'organization',
+  created: Math.floor(createdAt / 1000),
+  mappings,
+});
+
+/**
+ * The models of the catalogue, as an organization sees them, and its own, each with the mappings to keep. Aliases come first, and take
+ * the place of names of the catalogue; a list of mappings, each under its own name, has none.
+ */
+export function modelsFor(
+  catalog: Catalog,
+  own: OwnModels & Pick<Reach, 'aliases'>,
+  keep: (mapping: Mapping) => boolean,
+  isMapped: boolean,
+): CatalogModel[] {
+  const { aliases, custom, seen } = own;
+  const known = catalog.models().map((model) => ({ ...model, mappings: model.mappings.map(seen) }));
+  const models = only([...known, ...custom.map(customModel)], keep);
+  if (isMapped || aliases.size === 0) return models;
+  const named = [...aliases.values()].map((alias) =>
+    aliasModel(alias, expanded(alias, (name) => meaningOf(name, catalog, own)).mappings.filter(keep)),
+  );
+  const isFree = (name: string): boolean => !aliases.has(name);
+  const others = models.filter(({ id }) => isFree(id));
+  return [
+    ...named.filter(({ mappings }) => mappings.length > 0).sort((a, b) => (a.id < b.id ? -1 : 1)),
+    ...others.map((model) =>
+      model.aliases.every(isFree) ? model : { ...model, aliases: model.aliases.filter(isFree) },
+    ),
+  ];
+}
 
 /** Whether some endpoint serves a mapping: of those that moderate, only the configured model does. */
 export const servedWith =
@@ -93,13 +128,13 @@ export function createListModels(deps: ListModelsDeps): ListModels {
     if (which === 'all') {
       const reach = await findReach(caller.principal);
       return {
-        list: await listOf(`all ${reach.id}`, options, () => withCustom(catalog, reach)),
+        list: await listOf(`all ${reach.id}`, options, () => modelsFor(catalog, reach, () => true, options.mapped)),
         policyRevision: undefined,
       };
     }
     const { id, reach, usable, policyRevision } = await findReachable(caller);
     return {
-      list: await listOf(`usable ${id}`, options, () => only(withCustom(catalog, reach), usable)),
+      list: await listOf(`usable ${id}`, options, () => modelsFor(catalog, reach, usable, options.mapped)),
       policyRevision,
     };
   };

@@ -1,11 +1,12 @@
 import type { Mapping } from '../../domain/model.ts';
-import type { CustomProvider, OrganizationProviders, SealedProviderKey } from '../../domain/provider.ts';
+import type { Alias, CustomProvider, OrganizationProviders, SealedProviderKey } from '../../domain/provider.ts';
 import { type EncryptionKey, openSecret } from '../../domain/sealed-secret.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { type Credential, type Provider, type Providers, parseBaseUrl } from '../../providers/providers.ts';
 import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import type { Principal } from '../access/principal.ts';
+import { aliasesOf } from './aliases.ts';
 import { credentialsOf } from './credentials.ts';
 import { type SeeMapping, seenBy } from './own-tags.ts';
 
@@ -24,6 +25,8 @@ export interface Reach {
   readonly custom: readonly Mapping[];
   /** With the organization's own tags. */
   readonly seen: SeeMapping;
+  /** By name: the project's, and those of the organization whose names the project has not taken. */
+  readonly aliases: ReadonlyMap<string, Alias>;
   /** True when a request's `<name>/…` means a provider of the organization's own (src/domain/README.md, "names"). */
   isCustomProvider(name: string): boolean;
   /** True when there is a credential to call the mapping with. */
@@ -81,6 +84,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
     id,
     custom: own.mappings.map(seen),
     seen,
+    aliases: aliasesOf(own, projectId),
     isCustomProvider: (name) => customProviders.has(name),
     has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
     provider: (mapping) => accessesOf(mapping)[0]?.provider,

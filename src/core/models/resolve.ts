@@ -5,6 +5,7 @@ import type { PolicyInput } from '../../generated/types.ts';
 import type { Provider } from '../../providers/providers.ts';
 import type { Adapter, Unsupported } from '../../providers/wire/adapter.ts';
 import type { Principal } from '../access/principal.ts';
+import { type AliasOrder, expanded, noModelServed } from './aliases.ts';
 import type { FindReach, Reach } from './reach.ts';
 
 /** What a request's `model` stands for. */
@@ -13,6 +14,8 @@ export interface Resolved {
   readonly candidates: readonly Mapping[];
   /** The provider that the request pinned (`provider/model`). */
   readonly requestedProvider: string | undefined;
+  /** The order of an alias; undefined: the request named none, and the cheapest candidate comes first. */
+  readonly order?: AliasOrder | undefined;
 }
 
 /** What of a request a provider cannot take; undefined: it takes all of it. */
@@ -62,15 +65,20 @@ export async function resolve(
   findUnsupported: FindUnsupported = () => undefined,
 ): Promise<Resolved> {
   const reach = await findReach(principal);
-  const mappings = meaningOf(model, catalog, reach);
+  // The model that moderates is the operator's choice, never a caller's.
+  const alias = action === 'moderation' ? undefined : reach.aliases.get(model);
+  const order = alias && expanded(alias, (name) => meaningOf(name, catalog, reach));
+  const mappings = order === undefined ? meaningOf(model, catalog, reach) : order.mappings;
   if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
-  if (mappings.length === 0) throw retired(model, catalog);
+  if (mappings.length === 0) throw alias === undefined ? retired(model, catalog) : noModelServed(model);
   const callable = mappings.filter((mapping) => reach.has(mapping));
   if (callable.length === 0) throw noCredential(model);
   const serving = callable.filter((mapping) => serves(mapping, action, reach));
   if (serving.length === 0) throw doesNotServe(model, action);
   const candidates = takers(serving, reach, findUnsupported);
-  return { candidates, requestedProvider: pinnedProvider(model, candidates) };
+  return order === undefined
+    ? { candidates, requestedProvider: pinnedProvider(model, candidates) }
+    : { candidates, requestedProvider: undefined, order };
 }
 
 /** The provider that a name `provider/model` pins. */
@@ -117,3 +125,16 @@ export const serves = (mapping: Mapping, action: PolicyInput['action'], reach: R
 /** A request to a model that cannot serve it. The one that moderates was not chosen by the caller. */
 export const doesNotServe = (model: string, action: PolicyInput['action']): ApiError =>
   invalidRequest(`The model \`${model}\` does not ${SERVICE[action]}.`, action === 'moderation' ? null : '/model');
+
+/** The alias that answers chats which name no model. */
+const DEFAULT_ALIAS = 'default';
+
+/** Whether a chat request names no model. */
+export const lacksModel = (body: unknown): body is object =>
+  typeof body === 'object' && body !== null && !Array.isArray(body) && (Reflect.get(body, 'model') ?? null) === null;
+
+/** A chat request that names no model, with the alias `default` where the caller's project or organization has one. */
+export async function withDefaultModel(findReach: FindReach, principal: Principal, body: object): Promise<object> {
+  const { aliases } = await findReach(principal);
+  return aliases.has(DEFAULT_ALIAS) ? { ...body, model: DEFAULT_ALIAS } : body;
+}

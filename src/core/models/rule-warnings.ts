@@ -21,7 +21,7 @@ export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =
   byList<string[]>(
     rule,
     {
-      models: (models) => models.filter((entry) => !known.hasModel(entry)).map((entry) => modelWarning(entry, known)),
+      models: (models) => models.flatMap((entry) => modelWarning(entry, known) ?? []),
       providers: (providers) =>
         providers
           .filter((entry) => entry !== 'custom' && !known.hasProvider(entry))
@@ -36,11 +36,25 @@ export const nameWarnings = (rule: CanonicalRule, known: KnownNames): string[] =
 export const didYouMean = (nearest: string | undefined): string =>
   nearest === undefined ? '.' : `; did you mean \`${nearest}\`?`;
 
-function modelWarning(entry: string, known: KnownNames): string {
+function modelWarning(entry: string, known: KnownNames): string | undefined {
+  if (known.isAlias(entry)) return aliasWarning(entry, known.hasModel(entry));
+  if (known.hasModel(entry)) return undefined;
   const end = didYouMean(known.nearestModel(entry));
   return entry.endsWith('*')
     ? `No name of a model in the catalogue begins with "${entry.slice(0, -1)}"${end}`
     : `"${entry}" is not the name of a model in the catalogue${end}`;
+}
+
+/** Rules judge the models of an alias, never the alias. `*` and other prefixes that mean models too are meant so. */
+function aliasWarning(entry: string, hasModel: boolean): string | undefined {
+  if (entry.endsWith('*')) {
+    return hasModel
+      ? undefined
+      : `"${entry}" begins the name of an alias only; rules judge the models of an alias, so it matches nothing: name the models.`;
+  }
+  return hasModel
+    ? `"${entry}" is also an alias; the rule judges the model of that name, not the alias, which may mean other models.`
+    : `"${entry}" is an alias; rules judge the models of an alias, so it matches nothing: name the models.`;
 }
 
 function providerWarning(entry: string, nearest: string | undefined): string {

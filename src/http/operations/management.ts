@@ -16,9 +16,16 @@ const FAIL_ON_NEW_ACCESS = {
 const READ = [401, 403, 404];
 const WRITE = [400, 401, 403, 404, 413, 415];
 
+type Plural<Word extends string> = Word extends `${string}s` ? `${Word}es` : `${Word}s`;
+
+function plural<Word extends string>(word: Word): Plural<Word>;
+function plural(word: string): string {
+  return `${word}${word.endsWith('s') ? 'es' : 's'}`;
+}
+
 /** The usual operations of a resource, by what they do, with the ids that they have. */
 interface Usual<Base extends string> {
-  readonly list: Operation<`list${Base}s`>;
+  readonly list: Operation<`list${Plural<Base>}`>;
   readonly create: Operation<`create${Base}`>;
   readonly get: Operation<`get${Base}`>;
   readonly change: Operation<`change${Base}`>;
@@ -28,7 +35,7 @@ interface Usual<Base extends string> {
 /** A resource with the usual operations. */
 interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly tag: string;
-  /** Singular, as it begins a sentence; an `s` makes the plural. */
+  /** Singular, as it begins a sentence. */
   readonly name: string;
   /** The same as it stands in the ids of its operations. */
   readonly idBase: Base;
@@ -63,8 +70,8 @@ function operationsOf<const Can extends keyof Usual<string>, const Base extends 
       ...common,
       method: 'get',
       path,
-      id: `list${idBase}s`,
-      summary: `List ${name.toLowerCase()}s`,
+      id: `list${plural(idBase)}`,
+      summary: `List ${plural(name.toLowerCase())}`,
       query: { ...PAGE, ...query },
       answer: json(schemas.list, 'A page, newest first.'),
       errors: [400, ...READ],
@@ -199,7 +206,7 @@ const resources = [
       create: 'An organization has at most 100.',
       get: 'Every role may.',
       delete:
-        'Its keys are accepted no more, and the provider keys that are for it alone are removed. The last one stays.',
+        'Its keys are accepted no more, and the provider keys and aliases that are for it alone are removed. The last one stays.',
     },
     schemas: { answer: 'ProjectAnswer', list: 'ProjectList', create: 'ProjectCreate', patch: 'ProjectPatch' },
   }),
@@ -324,6 +331,23 @@ const resources = [
       change: 'All the tags that stand there from now on.',
     },
     schemas: { answer: 'TagSetAnswer', list: 'TagSetList', create: 'TagSetCreate', patch: 'TagSetPatch' },
+  }),
+  ...operationsOf({
+    tag: 'Providers',
+    name: 'Alias',
+    idBase: 'Alias',
+    path: '/v1/master/aliases',
+    query: { projectId: text('Only those of this project.') },
+    can: ALL,
+    notes: {
+      list: 'Those of the organization and of its projects, each marked by `projectId`. Every role may.',
+      create:
+        'A name for an ordered list of models, which requests can state as `model` from the next one on. It opens nothing: rules judge the models. An organization has at most 200.',
+      get: 'With its warnings as they stand now. Every role may.',
+      change: 'Other models or weights; the number of weights is that of the models.',
+      delete: 'Its name means what it would without it.',
+    },
+    schemas: { answer: 'AliasAnswer', list: 'AliasList', create: 'AliasCreate', patch: 'AliasPatch' },
   }),
 ];
 

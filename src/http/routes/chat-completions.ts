@@ -1,4 +1,5 @@
 import { type CompleteChatDeps, completeChat } from '../../core/chat/complete-chat.ts';
+import { lacksModel, withDefaultModel } from '../../core/models/resolve.ts';
 import { validateChatRequest } from '../../generated/validators.js';
 import { type MetadataForm, metadataForm, writtenInForm } from '../answer/metadata-form.ts';
 import { type SendEventsDeps, sendEvents } from '../answer/send-events.ts';
@@ -14,6 +15,9 @@ export interface ChatCompletionsDeps extends SendEventsDeps, CompleteChatDeps {
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
 export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
   return async (ctx) => {
+    if (lacksModel(ctx.state.body)) {
+      ctx.state.body = await withDefaultModel(deps.findReach, principalOf(ctx), ctx.state.body);
+    }
     const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);

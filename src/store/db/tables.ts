@@ -29,6 +29,7 @@ export interface Tables {
   custom_models: CustomModelsTable;
   provider_keys: ProviderKeysTable;
   tag_sets: TagSetsTable;
+  aliases: AliasesTable;
   audit: AuditTable;
   ledger: LedgerTable;
   ledger_mark: LedgerMarkTable;
@@ -336,6 +337,21 @@ export interface TagSetsTable {
   target: string;
   /** Sorted, without repeats, at least one. */
   tagsJson: string;
+  createdAt: number;
+  updatedAt: number;
+}
+
+export interface AliasesTable {
+  id: string;
+  organizationId: string;
+  /** Null: every project of the organization. */
+  projectId: string | null;
+  /** A request's `model`; unique in its organization or project. */
+  name: string;
+  /** Names of models, in the order in which they are tried; at least one. */
+  modelsJson: string;
+  /** One for each model; null: the first model comes first. */
+  weightsJson: string | null;
   createdAt: number;
   updatedAt: number;
 }

@@ -19,6 +19,7 @@ import { reportRules } from './0018-report-rules.ts';
 import { managedRules } from './0019-managed-rules.ts';
 import { keyTags } from './0020-key-tags.ts';
 import { callTimes } from './0021-call-times.ts';
+import { aliases } from './0022-aliases.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -43,4 +44,5 @@ export const MIGRATIONS: readonly string[] = [
   managedRules,
   keyTags,
   callTimes,
+  aliases,
 ];

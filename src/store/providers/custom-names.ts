@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { everyAlias } from './aliases.ts';
 import { everyTagSet } from './tag-sets.ts';
 
 /** By which names rules may mean what an organization has added. */
@@ -10,6 +11,8 @@ export interface CustomNames {
   readonly models: readonly string[];
   /** Of its own, on whatever they stand. */
   readonly tags: readonly string[];
+  /** Names of its aliases and those of its projects, which no rule means. */
+  readonly aliases: readonly string[];
 }
 
 export function readCustomNames(db: Database, organizationId: string): CustomNames {
@@ -24,5 +27,6 @@ export function readCustomNames(db: Database, organizationId: string): CustomNam
     providers: db.all(providers.select('name')).map(({ name }) => name),
     models: db.all(models.select(['name', 'model'])).map(({ name, model }) => `${name}/${model}`),
     tags: everyTagSet(db, organizationId).flatMap(({ tags }) => tags),
+    aliases: everyAlias(db, organizationId).map(({ name }) => name),
   };
 }

@@ -3,6 +3,7 @@ import type { OrganizationProviders } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
+import { toAlias } from './aliases.ts';
 import { type CustomModelRecord, toCustomModel } from './custom-models.ts';
 import { type CustomProviderRecord, toCustomProvider } from './custom-providers.ts';
 import { toProviderKey } from './provider-keys.ts';
@@ -70,6 +71,10 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
     db.connection,
     build.selectFrom('tag_sets').selectAll().where('organizationId', '=', organizationId).orderBy('id').compile(),
   );
+  const aliases = prepare(
+    db.connection,
+    build.selectFrom('aliases').selectAll().where('organizationId', '=', organizationId).orderBy('id').compile(),
+  );
   const read = (organization: { organizationId: string }): OrganizationProviders => {
     const custom = providers.all(organization).map(toCustomProvider);
     return {
@@ -77,6 +82,7 @@ export function prepareOrganizationProviders(db: Database): (organizationId: str
       mappings: toMappings(custom, models.all(organization).map(toCustomModel)),
       keys: keys.all(organization).map(toProviderKey),
       tagSets: tagSets.all(organization).map(toTagSet),
+      aliases: aliases.all(organization).map(toAlias),
     };
   };
   const transaction = db.connection.transaction(read);

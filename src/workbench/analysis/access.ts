@@ -19,7 +19,7 @@ import {
   isEmpty,
   union,
 } from '../world/address-classes.ts';
-import { credentialsIn, mappingsOf, type Shown } from '../world/candidates.ts';
+import { credentialsIn, mappingsMeant, mappingsOf, ownModels, type Shown } from '../world/candidates.ts';
 import { type Holder, holdersOf, reachOf, SubjectTasks } from '../world/holders.ts';
 import type { Judges, OnProgress } from '../world/judges.ts';
 import { judgesMapping } from '../world/rule-matches.ts';
@@ -60,7 +60,21 @@ export function accessReport(
       .filter(({ permitted }) => !permitted || !passes)
       .map((cell) => plain(cell.permitted ? { ...cell, ruleIds: denying } : cell)),
     withoutCredential: passes ? all.filter(({ permitted, credential }) => permitted && !credential).length : 0,
+    ...aliasesReached(world, holder, passes ? all.filter(({ permitted, credential }) => permitted && credential) : []),
     rules: namedRules(holder.subjects, named),
+  };
+}
+
+/** Each alias that the holder can name, with the mappings that it leads to; nothing where there are none. */
+function aliasesReached(world: World, holder: Holder, reached: readonly Cell[]): Pick<AccessReport, 'aliases'> {
+  const names = [...ownModels(world, holder).aliases.keys()].sort();
+  if (names.length === 0) return {};
+  const ids = new Set(reached.map(({ provider, model }) => `${provider}/${model}`));
+  return {
+    aliases: names.map((name) => ({
+      name,
+      mappings: (mappingsMeant(world, holder, name)?.mappings ?? []).map(({ id }) => id).filter((id) => ids.has(id)),
+    })),
   };
 }
 

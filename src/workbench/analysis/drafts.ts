@@ -41,6 +41,7 @@ function knownNamesOf({ catalog, organizations }: World, organizationId: string)
     providers: (own?.providers ?? []).map(({ name }) => name),
     models: (own?.mappings ?? []).map(({ id }) => id),
     tags: (own?.tagSets ?? []).flatMap(({ tags }) => tags),
+    aliases: (own?.aliases ?? []).map(({ name }) => name),
   });
 }
 

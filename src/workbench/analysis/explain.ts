@@ -1,14 +1,17 @@
 import { comparePrice } from '../../catalog/cheapest.ts';
 import { actionOf, type ListScope, permittedIds } from '../../core/access/permitted-ids.ts';
 import type { RequestFacts } from '../../core/call/policy-facts.ts';
+import { noModelServed } from '../../core/models/aliases.ts';
 import { AUTO, choicesFor, choose, nothingFits } from '../../core/models/auto-choices.ts';
 import { doesNotServe, gives, noCredential, retired } from '../../core/models/resolve.ts';
 import { canonicalAddress } from '../../domain/client-ip.ts';
 import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
+import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
   EvaluateCall,
+  ExplainedAlias,
   ExplainedAlternative,
   Explanation,
   PolicyDecision,
@@ -32,6 +35,8 @@ export interface AskedCall {
   /** Those that serve the action and have a credential; where none has one, all that would be candidates if they had. */
   readonly candidates: readonly Mapping[];
   readonly withoutCredential: readonly Mapping[];
+  /** The alias that `model` is; undefined: it is none. */
+  readonly alias: Alias | undefined;
   readonly hasCredential: boolean;
   /** Canonical; null when unknown. */
   readonly address: string | null;
@@ -56,8 +61,9 @@ type MeantCall = Omit<AskedCall, 'address' | 'facts'>;
 function readMeant(world: World, caller: Caller, call: EvaluateCall, now: number): MeantCall {
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
   if (model === AUTO && (call.action ?? 'chat') === 'chat') return readAuto(world, caller, now);
-  const meant = mappingsMeant(world, caller.organizationId, model);
-  if (meant === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  const found = mappingsMeant(world, caller, model);
+  if (found === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  const { mappings: meant, alias } = found;
   const credentials = credentialsIn(world);
   const [callable = [], withoutCredential = []] = [true, false].map((wanted) =>
     meant.filter((mapping) => credentials(caller, mapping) === wanted),
@@ -65,12 +71,12 @@ function readMeant(world: World, caller: Caller, call: EvaluateCall, now: number
   const hasCredential = callable.length > 0;
   const meantNow = hasCredential ? callable : withoutCredential;
   const [first] = meantNow;
-  if (first === undefined) throw retired(model, world.catalog);
+  if (first === undefined) throw alias === undefined ? retired(model, world.catalog) : noModelServed(model);
   const action = call.action ?? actionOf(first);
   const serving = meantNow.filter((mapping) => gives(mapping, action));
   if (serving.length === 0 && hasCredential) throw doesNotServe(model, action);
   const candidates = serving.length > 0 ? serving : meantNow;
-  return { action, model, candidates, withoutCredential, hasCredential };
+  return { action, model, alias, candidates, withoutCredential, hasCredential };
 }
 
 function readAddress({ address: text = null }: EvaluateCall, place: string): string | null {
@@ -85,7 +91,7 @@ function readAuto(world: World, caller: Caller, now: number): MeantCall {
   const callable = mappingsOf(world, caller.organizationId).filter((mapping) => credentials(caller, mapping));
   const candidates = choicesFor({ model: AUTO, messages: [] }, callable, now);
   if (candidates.length === 0) throw nothingFits();
-  return { action: 'chat', model: AUTO, candidates, withoutCredential: [], hasCredential: true };
+  return { action: 'chat', model: AUTO, alias: undefined, candidates, withoutCredential: [], hasCredential: true };
 }
 
 /**
@@ -119,6 +125,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
   return {
     ...answer,
     request: { action: call.action, model: call.model, address: call.address },
+    ...(call.alias === undefined ? {} : { alias: aliasView(call.alias) }),
     candidates: candidates.map(({ id }) => id),
     ...(scope.facts === undefined ? {} : { facts: scope.facts }),
     withoutCredential: call.withoutCredential.map(({ id }) => id),
@@ -130,6 +137,15 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     policyRevision,
   };
 }
+
+/** An alias in the words of the management API. */
+export const aliasView = ({ id, name, projectId, models, weights }: Alias): ExplainedAlias => ({
+  id,
+  name,
+  projectId,
+  models: [...models],
+  weights: weights === null ? null : [...weights],
+});
 
 /** All of them, or those that `auto` chooses, which it does by the rules alone. */
 function judgedCandidates(

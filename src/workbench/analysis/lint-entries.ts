@@ -57,6 +57,15 @@ function unknownTag(known: KnownNames, subject: WorldSubject, rule: WorldRule, e
 }
 
 function unknownModel(known: KnownNames, subject: WorldSubject, rule: WorldRule, entry: string): LintFinding {
+  if (known.isAlias(entry)) {
+    const name = entry.endsWith('*') ? 'begins the name of an alias only' : 'is an alias';
+    return finding(
+      'unknown-model',
+      subject,
+      [rule],
+      `: "${entry}" ${name}; rules judge models, so it matches nothing.`,
+    );
+  }
   const message = entry.endsWith('*') ? 'begins no name of a model' : 'is not the name of a model';
   const end = didYouMean(known.nearestModel(entry));
   return finding('unknown-model', subject, [rule], `: "${entry}" ${message} in the catalogue${end}`);

@@ -39,7 +39,11 @@ export async function lintWorld(world: World, judges: Judges, onProgress?: OnPro
   await tasks.judge(judges, onProgress);
   const there = judges.mappings.slice(0, -FUTURE_MAPPINGS.length);
   const custom = there.filter((mapping) => mapping.custom);
-  const known = new KnownNames({ mappings: () => [...world.catalog.mappings(), ...there], providers: () => [] });
+  const aliases = [...world.organizations.values()].flatMap(({ providers }) => providers?.aliases ?? []);
+  const known = new KnownNames(
+    { mappings: () => [...world.catalog.mappings(), ...there], providers: () => [] },
+    { providers: [], models: [], tags: [], aliases: aliases.map(({ name }) => name) },
+  );
   const names = { catalog: world.catalog, custom, known };
   const findings = linted.flatMap((each) => [
     ...entryFindings(names, each.subject),

@@ -1,8 +1,10 @@
+import { aliasesOf, expanded } from '../../core/models/aliases.ts';
 import { credentialsOf } from '../../core/models/credentials.ts';
 import { type SeeMapping, seenBy } from '../../core/models/own-tags.ts';
-import { meaningOf } from '../../core/models/resolve.ts';
+import type { Reach } from '../../core/models/reach.ts';
+import { meaningOf, type OwnModels } from '../../core/models/resolve.ts';
 import type { Mapping } from '../../domain/model.ts';
-import type { OrganizationProviders } from '../../domain/provider.ts';
+import type { Alias, OrganizationProviders } from '../../domain/provider.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { activeMappings, type World } from './world.ts';
 
@@ -46,9 +48,9 @@ export function mappingsOf(world: World, organizationId: string): readonly Mappi
   return [...shared.filter((mapping) => !isHidden(mapping)), ...own.mappings].map(seen).sort(inOrder);
 }
 
-/** Whether calls of an organization mean other mappings than everyone's. */
-const hasOwn = ({ providers, tagSets, keys }: OrganizationProviders): boolean =>
-  providers.length > 0 || tagSets.length > 0 || keys.some(({ baseUrl }) => baseUrl !== null);
+/** Whether calls of an organization mean other mappings than everyone's, by names or in themselves. */
+const hasOwn = ({ providers, tagSets, keys, aliases }: OrganizationProviders): boolean =>
+  providers.length > 0 || tagSets.length > 0 || aliases.length > 0 || keys.some(({ baseUrl }) => baseUrl !== null);
 
 const NOTHING_OWN = { tagSets: [], keys: [] };
 
@@ -56,15 +58,33 @@ const NOTHING_OWN = { tagSets: [], keys: [] };
 export const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
   seenBy(organizations.get(organizationId)?.providers ?? NOTHING_OWN);
 
-/** What the calls of an organization mean by a name, with a credential or without; undefined: nothing has that name. */
-export function mappingsMeant(world: World, organizationId: string, name: string): readonly Mapping[] | undefined {
+/** The names that a caller's organization and project have given to models. */
+export function ownModels(world: World, { organizationId, projectId }: Caller): OwnModels & Pick<Reach, 'aliases'> {
   const own = world.organizations.get(organizationId)?.providers ?? null;
   const seen = seenIn(world, organizationId);
-  return meaningOf(name, world.catalog, {
+  return {
     custom: (own?.mappings ?? []).map(seen),
     seen,
+    aliases: aliasesOf(own ?? { aliases: [] }, projectId),
     isCustomProvider: (provider) => own?.providers.some((each) => each.name === provider) ?? false,
-  });
+  };
+}
+
+/** The meaning of a name, with a credential or without. */
+export interface Meant {
+  /** Those of an alias stand in its order. */
+  readonly mappings: readonly Mapping[];
+  /** The alias that the name is; undefined: it is the name of a model. */
+  readonly alias: Alias | undefined;
+}
+
+/** The meaning of a name for a caller; undefined: nothing has that name. */
+export function mappingsMeant(world: World, caller: Caller, name: string): Meant | undefined {
+  const own = ownModels(world, caller);
+  const meaning = (model: string): readonly Mapping[] | undefined => meaningOf(model, world.catalog, own);
+  const alias = own.aliases.get(name);
+  const mappings = alias === undefined ? meaning(name) : expanded(alias, meaning).mappings;
+  return mappings && { mappings, alias };
 }
 
 const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);

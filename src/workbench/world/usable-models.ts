@@ -1,8 +1,8 @@
 import type { CatalogModel } from '../../catalog/catalog-model.ts';
-import { only, servedWith, withCustom } from '../../core/models/list-models.ts';
+import { modelsFor, servedWith } from '../../core/models/list-models.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { formatAddresses } from './address-classes.ts';
-import { type Caller, credentialsIn, mappingsOf, seenIn } from './candidates.ts';
+import { type Caller, credentialsIn, mappingsOf, ownModels } from './candidates.ts';
 import { reachOf } from './holders.ts';
 import { createSubjectJudge } from './subject-judge.ts';
 import { keySubjects, organizationSubject, type World, type WorldKey, type WorldSubject } from './world.ts';
@@ -19,6 +19,8 @@ interface UsableFor {
   readonly key: WorldKey | undefined;
   /** The one model that moderates. */
   readonly moderationModel: string;
+  /** One entry for each mapping is wanted, so no aliases. */
+  readonly isMapped: boolean;
 }
 
 /**
@@ -28,7 +30,7 @@ interface UsableFor {
 export function usableModels(
   pdp: Pdp,
   world: World,
-  { organizationId, key, moderationModel }: UsableFor,
+  { organizationId, key, moderationModel, isMapped }: UsableFor,
 ): UsableModels {
   const mappings = mappingsOf(world, organizationId);
   const judge = createSubjectJudge(pdp, mappings);
@@ -45,10 +47,8 @@ export function usableModels(
       (mapping, position) => reach.mappings[position] === 1 && hasCredential(caller, mapping) && isServed(mapping),
     ),
   );
-  const custom = mappings.filter((mapping) => mapping.custom);
-  const seen = seenIn(world, organizationId);
   return {
-    models: only(withCustom(world.catalog, { custom, seen }), (mapping) => usable.has(mapping)),
+    models: modelsFor(world.catalog, ownModels(world, caller), (mapping) => usable.has(mapping), isMapped),
     addresses: formatAddresses(reach.addresses),
   };
 }

@@ -18,6 +18,7 @@ import {
 } from '../../../src/admin/keys/keys.ts';
 import { changeMasterKey, createMasterKey, deleteMasterKey } from '../../../src/admin/keys/master-keys.ts';
 import { createPlatformKey, deletePlatformKey } from '../../../src/admin/keys/platform-keys.ts';
+import { changeAlias, createAlias, deleteAlias, removeAliasesOf } from '../../../src/admin/providers/aliases.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../../src/admin/providers/custom-models.ts';
 import {
   changeCustomProvider,
@@ -83,6 +84,8 @@ const addModel = (db: Database) =>
   createCustomModel(db, owner, { customProviderId: addProvider(db), model: 'large' }, now).customModel.id;
 const addTags = (db: Database, target = 'sandbox-free') =>
   createTagSet(db, owner, { target, tags: ['team:research'] }, ruleWrite).tagSet.id;
+const addAlias = (db: Database, projectId: string | null = null) =>
+  createAlias(db, owner, { name: 'fast', projectId, models: ['sandbox-free'] }, ruleWrite).alias.id;
 const addProviderKey = (db: Database, provider = 'openai') =>
   createProviderKey(db, owner, { provider, label: 'Main', token: PROVIDER_SECRET }, providerKeyWrite).providerKey.id;
 const invite = (db: Database) =>
@@ -229,6 +232,22 @@ const WRITES: Readonly<Record<string, Write>> = {
     given: addTags,
     write: (db) => removeTagsOf(db, owner, (target) => target === 'sandbox-free', now),
     actions: ['tag_set.delete'],
+  },
+  createAlias: { write: (db) => addAlias(db), actions: ['alias.create'] },
+  changeAlias: {
+    given: (db) => addAlias(db),
+    write: (db, id) => changeAlias(db, owner, id, { models: ['sandbox-paid'] }, ruleWrite),
+    actions: ['alias.update'],
+  },
+  deleteAlias: {
+    given: (db) => addAlias(db),
+    write: (db, id) => deleteAlias(db, owner, id, now),
+    actions: ['alias.delete'],
+  },
+  removeAliasesOf: {
+    given: (db) => addAlias(db, ID.project),
+    write: (db) => removeAliasesOf(db, owner, ID.project, now),
+    actions: ['alias.delete'],
   },
   changeOrganization: {
     write: (db) => changeOrganization(db, owner, { plan: 'pro' }, now),

@@ -8,7 +8,12 @@ import { PROXIES_UNSET } from '../../support/warnings.ts';
 
 const known = 'sandbox-free';
 
-const names = new KnownNames(catalog, { providers: ['acme'], models: ['acme/org/model-7b'], tags: ['team:research'] });
+const names = new KnownNames(catalog, {
+  providers: ['acme'],
+  models: ['acme/org/model-7b'],
+  tags: ['team:research'],
+  aliases: ['fast', 'sandbox-paid'],
+});
 
 const warnings = (rule: RuleCreate, trustedProxies?: []): string[] =>
   ruleWarnings(canonicalRule(rule), names, trustedProxies);

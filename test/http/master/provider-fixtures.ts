@@ -1,4 +1,5 @@
 import type {
+  AliasCreate,
   CustomModelCreate,
   CustomProviderCreate,
   ProviderKeyCreate,
@@ -33,3 +34,6 @@ export const addProviderKey = (server: ManagementServer, body: Partial<ProviderK
 
 export const addTagSet = (server: ManagementServer, body: Partial<TagSetCreate> = {}, token?: string) =>
   made(server, 'tag-sets', { target: 'sandbox-free', tags: ['team:research'], ...body }, token);
+
+export const addAlias = (server: ManagementServer, body: Partial<AliasCreate> = {}, token?: string) =>
+  made(server, 'aliases', { name: 'fast', models: ['sandbox-free'], ...body }, token);

@@ -1,6 +1,8 @@
 // GET /v1/models: the catalogue, and what a key may use of it.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ManualClock } from '../../../src/domain/time.ts';
+import { createAlias, deleteAlias } from '../../../src/admin/providers/aliases.ts';
+import { createCatalog } from '../../../src/catalog/catalog.ts';
+import { ManualClock, systemClock } from '../../../src/domain/time.ts';
 import type { ModelList, RuleCreate } from '../../../src/generated/types.ts';
 import { validateModelList } from '../../../src/generated/validators.js';
 import { bearer } from '../../support/chat.ts';
@@ -439,5 +441,45 @@ describe('with a key that may not be used', () => {
         },
       ],
     ]);
+  });
+});
+
+describe('aliases', () => {
+  const actor = () => ({ kind: 'cli', organizationId: gateway.firstRun.organizationId }) as const;
+  const write = () => ({
+    now: Date.now(),
+    catalog: createCatalog({ sandbox: true, upstreams: gateway.config.upstreams, clock: systemClock }),
+  });
+
+  it('stand first in the list of a key that may use one of their models, in place of names of the catalogue', async () => {
+    const ids = [
+      ['fast', 'large', 'sandbox-free'],
+      ['sandbox-paid', 'acme/large'],
+      ['slow', 'sandbox-slow'],
+    ].map(([name, ...models]) => createAlias(gateway.db, actor(), { name, models }, write()).alias.id);
+    rule('key', { ruleType: 'deny_models', ruleValue: { models: ['dear/large', 'sandbox-slow'] } });
+    const listed = ours(await keyed());
+    expect(listed.slice(0, 2)).toMatchObject([
+      {
+        id: 'fast',
+        owned_by: 'organization',
+        aliases: [],
+        description: 'An alias of large, sandbox-free.',
+        providers: [{ providerId: 'acme' }, { providerId: 'sandbox' }],
+        pricing: { prompt: '0', completion: '0' },
+      },
+      { id: 'sandbox-paid', owned_by: 'organization', providers: [{ providerId: 'acme' }] },
+    ]);
+    const names = listed.map(({ id }) => id);
+    expect(names.filter((id) => id === 'sandbox-paid')).toHaveLength(1);
+    expect(names).not.toContain('slow');
+    expect(idsOf(await keyed('?include_restricted=true'))).toContain('slow');
+    expect(idsOf(await keyed('?mapped=true'))).toEqual(expect.arrayContaining(['acme/large', 'sandbox/sandbox-paid']));
+    expect(idsOf(await keyed('?mapped=true'))).not.toContain('fast');
+    expect(idsOf(await get())).not.toContain('fast');
+    expect((await keyed('/fast')).json).toMatchObject({ id: 'fast' });
+    expect((await keyed('/slow')).status).toBe(404);
+    for (const id of ids) deleteAlias(gateway.db, actor(), id, Date.now());
+    expect(idsOf(await keyed())).not.toContain('fast');
   });
 });

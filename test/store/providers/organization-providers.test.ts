@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
+import { insertAlias } from '../../../src/store/providers/aliases.ts';
 import {
   type CustomModelRecord,
   insertCustomModel,
@@ -84,7 +85,7 @@ const attributesOf = (model: CustomModelRecord) => ({
 });
 
 describe('the own providers of an organization', () => {
-  it('is its custom providers, the mappings of its active models, its active keys and its tags', async () => {
+  it('is its custom providers, the mappings of its active models, its active keys, its tags and its aliases', async () => {
     const { store, tenant } = await storeWithTenant();
     const { organizationId } = tenant;
     const { provider, model, key } = await addProvider(store, organizationId, 'acme');
@@ -94,6 +95,14 @@ describe('the own providers of an organization', () => {
     });
     const tagSet = await store.write((db, now) =>
       insertTagSet(db, organizationId, { id: newId('tags'), target: 'acme/*', tags: ['region:eu'] }, now),
+    );
+    const alias = await store.write((db, now) =>
+      insertAlias(
+        db,
+        organizationId,
+        { id: newId('alias'), projectId: null, name: 'fast', models: ['m'], weights: [1] },
+        now,
+      ),
     );
     expect(await store.organizationProviders(organizationId)).toEqual({
       providers: [provider],
@@ -118,6 +127,7 @@ describe('the own providers of an organization', () => {
       ],
       keys: [key],
       tagSets: [tagSet],
+      aliases: [alias],
     });
   });
 
@@ -196,6 +206,7 @@ describe('the own providers of an organization', () => {
       mappings: [expect.objectContaining({ id: 'kept/org/model-7b' })],
       keys: [kept.key],
       tagSets: [],
+      aliases: [],
     };
     expect(await store.organizationProviders(organizationId)).toEqual(remaining);
     const successor = await store.write((db, now) =>

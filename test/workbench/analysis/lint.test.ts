@@ -197,6 +197,7 @@ it('takes names of custom models and providers for known, and what there is no c
         mappings: [customMapping('acme', 'own')],
         keys: [],
         tagSets: [],
+        aliases: [],
       },
       served: [],
     },

@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
-import { addCustomModel, addCustomProvider, addProviderKey, addTagSet, SECRET } from '../provider-fixtures.ts';
+import {
+  addAlias,
+  addCustomModel,
+  addCustomProvider,
+  addProviderKey,
+  addTagSet,
+  SECRET,
+} from '../provider-fixtures.ts';
 
 let server: ManagementServer;
 
@@ -40,5 +47,18 @@ describe("a developer's master key", () => {
       expect(await outcome(server.request('DELETE', `${path}/${id}`, { token }))).toEqual(denied);
       expect((await server.request('GET', `${path}/${id}`, { token: server.tokens.admin })).status).toBe(200);
     }
+  });
+
+  it('sees aliases, which its requests may name, and changes none', async () => {
+    const id = await addAlias(server, {}, server.tokens.admin);
+    const token = server.tokens.developer;
+    const path = '/v1/master/aliases';
+    const body = { name: 'other', models: ['sandbox-free'] };
+    expect((await server.request('GET', path, { token })).body).toMatchObject({ aliases: [{ id, name: 'fast' }] });
+    expect((await server.request('GET', `${path}/${id}`, { token })).body).toMatchObject({ alias: { id } });
+    expect(await outcome(server.request('POST', path, { token, body }))).toEqual(denied);
+    const change = { body: { models: ['sandbox-paid'] }, token };
+    expect(await outcome(server.request('PATCH', `${path}/${id}`, change))).toEqual(denied);
+    expect(await outcome(server.request('DELETE', `${path}/${id}`, { token }))).toEqual(denied);
   });
 });

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ID } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
-import { addCustomModel, addCustomProvider, addProviderKey, addTagSet, SECRET } from '../provider-fixtures.ts';
+import {
+  addAlias,
+  addCustomModel,
+  addCustomProvider,
+  addProviderKey,
+  addTagSet,
+  SECRET,
+} from '../provider-fixtures.ts';
 
 let server: ManagementServer;
 
@@ -20,6 +27,8 @@ describe("what is not the organization's own", () => {
     const model = await addCustomModel(server, { customProviderId: deleted });
     const key = await addProviderKey(server, { provider: 'custom:gone' });
     const tags = await addTagSet(server, { target: 'gone/*' });
+    const alias = await addAlias(server);
+    await server.request('DELETE', `/v1/master/aliases/${alias}`);
     await server.request('DELETE', `/v1/master/custom-providers/${deleted}`);
     const cases: [string, string, string[], object][] = [
       ['provider-keys', 'provider key', [await addProviderKey(server, {}, foreigner), key], { label: 'x' }],
@@ -31,6 +40,7 @@ describe("what is not the organization's own", () => {
         { tools: true },
       ],
       ['tag-sets', 'tag set', [await addTagSet(server, {}, foreigner), tags], { tags: ['x'] }],
+      ['aliases', 'alias', [await addAlias(server, {}, foreigner), alias], { models: ['sandbox-paid'] }],
     ];
     for (const [resource, what, ids, body] of cases) {
       for (const id of [...ids, ID.absent, '__proto__', 'a%2F%00']) {
@@ -44,7 +54,7 @@ describe("what is not the organization's own", () => {
     }
   });
 
-  it('takes no models and no keys', async () => {
+  it('takes no models, no keys and no aliases', async () => {
     const customProviderId = await addCustomProvider(server, { name: 'foreign' }, server.tokens.foreigner);
     const model = { customProviderId, model: 'm' };
     expect(await outcome(server.request('POST', '/v1/master/custom-models', { body: model }))).toEqual(
@@ -59,5 +69,7 @@ describe("what is not the organization's own", () => {
     expect(await outcome(server.request('POST', '/v1/master/provider-keys', { body: inProject }))).toEqual(
       missing('project'),
     );
+    const alias = { name: 'fast', models: ['sandbox-free'], projectId: ID.otherProject };
+    expect(await outcome(server.request('POST', '/v1/master/aliases', { body: alias }))).toEqual(missing('project'));
   });
 });
