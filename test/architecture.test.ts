@@ -241,10 +241,14 @@ describe('the architecture', () => {
     expect(betweenWings.filter(({ a, b }) => apart.includes(a) && apart.includes(b))).toEqual([]);
   });
 
-  it('has no folder of more than 24 files', () => {
+  it('has no folder of more than 24 files, but that of the migrations, which only grows', () => {
     const sizes = new Map<string, number>();
     for (const file of sourceFiles(src)) sizes.set(path.dirname(file), (sizes.get(path.dirname(file)) ?? 0) + 1);
-    expect([...sizes].filter(([, files]) => files > 24).map(([folder]) => path.relative(root, folder))).toEqual([]);
+    expect(
+      [...sizes]
+        .filter(([folder, files]) => files > 24 && !folder.endsWith('/migrations'))
+        .map(([folder]) => path.relative(root, folder)),
+    ).toEqual([]);
   });
 
   it('keeps each external package in its one home', () => {

@@ -55,11 +55,24 @@ function addRooms(rooms: Room[], scope: LimitScope, state: SpendState, now: numb
   }
 }
 
+function roomsOf(key: SpendState, budgets: readonly Budget[], now: number): Room[] {
+  const rooms: Room[] = [];
+  addRooms(rooms, 'key', key, now);
+  for (const budget of budgets) addRooms(rooms, budget.scope, budget, now);
+  return rooms;
+}
+
 const smallest = (found: readonly Room[], of: 'left' | 'free'): Room | undefined =>
   found.reduce<Room | undefined>(
     (least, room) => (least === undefined || room[of] < least[of] ? room : least),
     undefined,
   );
+
+/** What a key can still spend now, calls that run counted as if they were free; undefined: no limit applies. In pico-dollars. */
+export function leftToSpend(key: SpendState, budgets: readonly Budget[], now: number): bigint | undefined {
+  const left = smallest(roomsOf(key, budgets, now), 'left')?.left;
+  return left === undefined || left > 0n ? left : 0n;
+}
 
 const tooExpensive = ({ limit, left, reset }: Room, needed: bigint): ApiError =>
   unauthorized(
@@ -87,9 +100,7 @@ export function reserve(
   worstCase: WorstCase,
   now: number,
 ): Reservation | ApiError {
-  const rooms: Room[] = [];
-  addRooms(rooms, 'key', key, now);
-  for (const budget of budgets) addRooms(rooms, budget.scope, budget, now);
+  const rooms = roomsOf(key, budgets, now);
   const [leaves, frees] = [smallest(rooms, 'left'), smallest(rooms, 'free')];
   if (leaves === undefined || frees === undefined) throw new Error('a key without a limit reserves nothing');
   if (worstCase.least > leaves.left) return tooExpensive(leaves, worstCase.least);

@@ -1,15 +1,20 @@
 import { type ApiError, unauthorized } from './errors.ts';
 import { formatUsd } from './money.ts';
-import { formatTime, type PeriodUnit, windowEnd } from './time.ts';
+import { calendarStart, formatTime, type PeriodUnit, windowEnd } from './time.ts';
+
+/** `calendar`: the windows are the hours, days, weeks or months of the calendar, in UTC. */
+export type PeriodAlignment = 'calendar';
 
 /** The two limits of a key or a budget and what was spent of them. Times in epoch ms, amounts in pico-dollars; null: none. */
 export interface SpendLimits {
   readonly usageLimit: bigint | null;
   readonly usage: bigint;
-  /** The three period fields are null together. */
+  /** The limit, its value and its unit are null together, and without them there is no alignment. */
   readonly periodUsageLimit: bigint | null;
   readonly periodUsageDurationValue: number | null;
   readonly periodUsageDurationUnit: PeriodUnit | null;
+  /** Null: a window begins with a call. */
+  readonly periodUsageAlignment: PeriodAlignment | null;
   /** Spent in the window that began at `currentPeriodStartedAt`, which may have ended since. */
   readonly currentPeriodUsage: bigint;
   readonly currentPeriodStartedAt: number | null;
@@ -24,10 +29,13 @@ export interface SpendState extends SpendLimits {
 
 export type BudgetScope = 'member' | 'project' | 'organization';
 
-/** The limits that all keys of a member, a project or an organization share (src/admin/README.md, "budgets"). */
+/**
+ * The limits that all keys of a member, a project or an organization share (src/admin/README.md, "budgets"), or the keys that share
+ * the limits of one of them ("Keys that developers make").
+ */
 export interface Budget extends SpendState {
-  readonly scope: BudgetScope;
-  /** Id of the member, the project or the organization. */
+  readonly scope: BudgetScope | 'shared';
+  /** Id of the member, the project, the organization or the key. */
   readonly subjectId: string;
 }
 
@@ -42,8 +50,17 @@ export interface RunningPeriod {
 export function runningPeriod(limits: SpendLimits, now: number): RunningPeriod | undefined {
   const { currentPeriodStartedAt: startedAt, periodUsageDurationValue, periodUsageDurationUnit } = limits;
   if (startedAt === null || periodUsageDurationValue === null || periodUsageDurationUnit === null) return undefined;
-  const resetAt = windowEnd(startedAt, periodUsageDurationValue, periodUsageDurationUnit);
+  const start = limits.periodUsageAlignment === null ? startedAt : calendarStart(startedAt, periodUsageDurationUnit);
+  const resetAt = windowEnd(start, periodUsageDurationValue, periodUsageDurationUnit);
   return now < resetAt ? { startedAt, resetAt, usage: limits.currentPeriodUsage } : undefined;
+}
+
+/** The window of the calendar at `now`; undefined where the limit's windows begin with a call, or there is no such limit. */
+export function calendarWindow(limits: SpendLimits, now: number): Omit<RunningPeriod, 'usage'> | undefined {
+  const { periodUsageAlignment, periodUsageDurationValue: value, periodUsageDurationUnit: unit } = limits;
+  if (periodUsageAlignment === null || value === null || unit === null) return undefined;
+  const startedAt = calendarStart(now, unit);
+  return { startedAt, resetAt: windowEnd(startedAt, value, unit) };
 }
 
 /** A spend limit applies, whichever. */
@@ -65,6 +82,7 @@ export const isSpent = (limits: SpendLimits, now: number): boolean => usageSpent
 /** Whose limit it is, for those who call with the key; which project or person that is, they are not told. */
 const WORDS = {
   key: { holder: 'this API key', its: 'its', limit: 'usage limit' },
+  shared: { holder: 'the key that shares its limits with this API key', its: 'its', limit: 'usage limit' },
   member: { holder: 'the owner of this API key', its: 'their', limit: 'budget' },
   project: { holder: 'the project of this API key', its: 'its', limit: 'budget' },
   organization: { holder: 'the organization of this API key', its: 'its', limit: 'budget' },
@@ -102,20 +120,30 @@ export function budgetRefusal(budgets: readonly Budget[], now: number): ApiError
 /** New limits; a recurring limit is all three period fields or none (null). */
 export interface NewLimits {
   readonly usageLimit: bigint | null;
-  readonly period: { readonly limit: bigint; readonly value: number; readonly unit: PeriodUnit } | null;
+  readonly period: NewPeriod | null;
 }
 
-/** What changes with new limits. Another length of the window ends the running one; another amount alone keeps it. */
+export interface NewPeriod {
+  readonly limit: bigint;
+  readonly value: number;
+  readonly unit: PeriodUnit;
+  /** Absent: a window begins with a call. */
+  readonly alignment?: PeriodAlignment;
+}
+
+/** What changes with new limits. Another length or alignment of the window ends the running one; another amount alone keeps it. */
 export function limitChanges(present: SpendLimits, { usageLimit, period }: NewLimits): Partial<SpendLimits> {
   const sameLength =
     period !== null &&
     period.value === present.periodUsageDurationValue &&
-    period.unit === present.periodUsageDurationUnit;
+    period.unit === present.periodUsageDurationUnit &&
+    (period.alignment ?? null) === present.periodUsageAlignment;
   return {
     usageLimit,
     periodUsageLimit: period?.limit ?? null,
     periodUsageDurationValue: period?.value ?? null,
     periodUsageDurationUnit: period?.unit ?? null,
+    periodUsageAlignment: period?.alignment ?? null,
     ...(sameLength ? {} : { currentPeriodUsage: 0n, currentPeriodStartedAt: null }),
   };
 }

@@ -102,6 +102,15 @@ export function windowEnd(startMs: number, value: number, unit: PeriodUnit): num
   }
 }
 
+/** The instant at which the hour, day, week (from Monday on) or month of `epochMs` began, in UTC. */
+export function calendarStart(epochMs: number, unit: PeriodUnit): number {
+  if (unit === 'hour') return epochMs - (epochMs % HOUR);
+  const day = epochMs - (epochMs % DAY);
+  const date = new Date(day);
+  if (unit === 'week') return day - ((date.getUTCDay() + 6) % 7) * DAY;
+  return unit === 'day' ? day : Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
+}
+
 export type TtlUnit = 'minutes' | 'hours' | 'days';
 
 const TTL_MILLISECONDS: Readonly<Record<TtlUnit, number>> = { minutes: 60_000, hours: HOUR, days: DAY };

@@ -219,6 +219,10 @@ export interface BudgetPatch {
    */
   periodUsageDurationValue?: number | null;
   periodUsageDurationUnit?: PeriodDurationUnit | null;
+  /**
+   * `calendar`: the windows are the hours, days, weeks (from Monday on) or months of the calendar, in UTC, and `periodUsageDurationValue` is 1; null: a window begins with a call.
+   */
+  periodUsageAlignment?: PeriodAlignment | null;
 }
 
 /**
@@ -249,6 +253,7 @@ export interface BudgetRecord {
   periodUsageLimit: string | null;
   periodUsageDurationValue: number | null;
   periodUsageDurationUnit: PeriodDurationUnit | null;
+  periodUsageAlignment: PeriodAlignment | null;
   /**
    * Spent in the current window, decimal USD; null without a recurring cap.
    */
@@ -1569,6 +1574,10 @@ export interface KeyCreate {
   periodUsageDurationValue?: number | null;
   periodUsageDurationUnit?: PeriodDurationUnit | null;
   /**
+   * `calendar`: the windows are the hours, days, weeks (from Monday on) or months of the calendar, in UTC, and `periodUsageDurationValue` is 1; null: a window begins with a call.
+   */
+  periodUsageAlignment?: PeriodAlignment | null;
+  /**
    * Member who owns the key; absent: the member who made the master key.
    */
   createdBy?: string;
@@ -1614,6 +1623,10 @@ export interface KeyPatch {
    */
   periodUsageDurationValue?: number | null;
   periodUsageDurationUnit?: PeriodDurationUnit | null;
+  /**
+   * `calendar`: the windows are the hours, days, weeks (from Monday on) or months of the calendar, in UTC, and `periodUsageDurationValue` is 1; null: a window begins with a call.
+   */
+  periodUsageAlignment?: PeriodAlignment | null;
 }
 
 /**
@@ -1658,7 +1671,7 @@ export interface KeyRecord {
    */
   usageLimit: string | null;
   /**
-   * Spent in all, decimal USD.
+   * Spent in all, decimal USD; also by keys that share its limits.
    */
   usage: string;
   /**
@@ -1667,12 +1680,13 @@ export interface KeyRecord {
   periodUsageLimit: string | null;
   periodUsageDurationValue: number | null;
   periodUsageDurationUnit: PeriodDurationUnit | null;
+  periodUsageAlignment: PeriodAlignment | null;
   /**
    * Spent in the current window, decimal USD; null without a recurring cap.
    */
   currentPeriodUsage: string | null;
   /**
-   * RFC 3339. Null while no window is open.
+   * RFC 3339. Null while no window is open; a calendar's always is.
    */
   currentPeriodStartedAt: string | null;
   /**
@@ -1692,6 +1706,10 @@ export interface KeyRecord {
    */
   tags: KeyTags;
   /**
+   * Key whose limits bind this one too, because a developer with a limited key made it: what this key spends counts there as well. Null: none.
+   */
+  sharesLimitsOf: string | null;
+  /**
    * The secret, in full: in the answer to creation (and rolling) alone.
    */
   token?: string;
@@ -1710,6 +1728,11 @@ export type KeyState = 'active' | 'disabled' | 'expired' | 'limit_reached';
  * Words, or `name:value`.
  */
 export type KeyTags = string[];
+
+/**
+ * The windows are the hours, days, weeks (from Monday on) or months of the calendar, in UTC. Null: a window begins with a call.
+ */
+export type PeriodAlignment = 'calendar';
 
 export type PeriodDurationUnit = 'hour' | 'day' | 'week' | 'month';
 
@@ -1962,6 +1985,34 @@ export interface OrganizationPatch {
    * IP rules that stand when `enterprise` ends stay in force, and can be deleted.
    */
   plan?: Plan;
+  /**
+   * What a key that a developer makes for themselves may have at most, in place of what was set: a limit that is not named is as large as they like. Null: as much as the developer's most limited key.
+   */
+  newKeyLimits?: WantedKeyLimits | null;
+}
+
+export interface WantedKeyLimits {
+  /**
+   * Largest all-time spend cap in USD; null: none.
+   */
+  usageLimit?: UsdAmount | null;
+  /**
+   * Largest recurring spend cap in USD; null: none. The three period fields come together or not at all.
+   */
+  periodUsageLimit?: UsdAmount | null;
+  /**
+   * Length of the recurring window in units of `periodUsageDurationUnit`: at most 8760 hours, 365 days, 52 weeks or 12 months.
+   */
+  periodUsageDurationValue?: number | null;
+  periodUsageDurationUnit?: PeriodDurationUnit | null;
+  /**
+   * `calendar`: the windows are the hours, days, weeks (from Monday on) or months of the calendar, in UTC, and `periodUsageDurationValue` is 1; null: a window begins with a call.
+   */
+  periodUsageAlignment?: PeriodAlignment | null;
+  /**
+   * Longest time to live; null: none.
+   */
+  ttl?: TimeToLive | null;
 }
 
 /**
@@ -1982,12 +2033,45 @@ export interface OrganizationRecord {
    */
   name: string;
   plan: Plan;
+  /**
+   * What a key that a developer makes for themselves may have at most; null: as much as the developer's most limited key.
+   */
+  newKeyLimits: NewKeyLimits | null;
 }
 
 /**
  * All that it decides is whether IP rules may be written: on `enterprise`.
  */
 export type Plan = 'free' | 'pro' | 'enterprise';
+
+/**
+ * The largest limits of keys that developers make; null: as large as they like.
+ */
+export interface NewKeyLimits {
+  /**
+   * Largest all-time spend cap, decimal USD.
+   */
+  usageLimit: string | null;
+  /**
+   * Largest recurring spend cap, decimal USD, in a window of the length that follows.
+   */
+  periodUsageLimit: string | null;
+  periodUsageDurationValue: number | null;
+  periodUsageDurationUnit: PeriodDurationUnit | null;
+  periodUsageAlignment: PeriodAlignment | null;
+  /**
+   * Longest time to live.
+   */
+  ttl: TimeToLive | null;
+}
+
+/**
+ * A length of time.
+ */
+export interface TimeToLive {
+  value: number;
+  unit: 'minutes' | 'hours' | 'days';
+}
 
 /**
  * Answer that carries one platform secret key.

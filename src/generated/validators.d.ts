@@ -187,6 +187,7 @@ import type {
   ModerationRequest,
   ModerationResult,
   NanoBananaArguments,
+  NewKeyLimits,
   OrganizationAnswer,
   OrganizationCreate,
   OrganizationPatch,
@@ -195,6 +196,7 @@ import type {
   PasskeyAssertion,
   PasskeyBytes,
   PasskeyRegistration,
+  PeriodAlignment,
   PeriodDurationUnit,
   Plan,
   PlatformKeyAnswer,
@@ -287,6 +289,7 @@ import type {
   TagSetRecord,
   Tags,
   TagsValue,
+  TimeToLive,
   ToolCall,
   ToolCallParams,
   ToolChoice,
@@ -296,6 +299,7 @@ import type {
   UsageReport,
   UsageRow,
   UsdAmount,
+  WantedKeyLimits,
   WidenedCell,
   WorldDocument,
   WorldDocumentGroup,
@@ -507,6 +511,7 @@ export declare const validateModerationAnswer: Validator<ModerationAnswer>;
 export declare const validateModerationRequest: Validator<ModerationRequest>;
 export declare const validateModerationResult: Validator<ModerationResult>;
 export declare const validateNanoBananaArguments: Validator<NanoBananaArguments>;
+export declare const validateNewKeyLimits: Validator<NewKeyLimits>;
 export declare const validateOrganizationAnswer: Validator<OrganizationAnswer>;
 export declare const validateOrganizationCreate: Validator<OrganizationCreate>;
 export declare const validateOrganizationPatch: Validator<OrganizationPatch>;
@@ -515,6 +520,7 @@ export declare const validateOutputModality: Validator<OutputModality>;
 export declare const validatePasskeyAssertion: Validator<PasskeyAssertion>;
 export declare const validatePasskeyBytes: Validator<PasskeyBytes>;
 export declare const validatePasskeyRegistration: Validator<PasskeyRegistration>;
+export declare const validatePeriodAlignment: Validator<PeriodAlignment>;
 export declare const validatePeriodDurationUnit: Validator<PeriodDurationUnit>;
 export declare const validatePlan: Validator<Plan>;
 export declare const validatePlatformKeyAnswer: Validator<PlatformKeyAnswer>;
@@ -607,6 +613,7 @@ export declare const validateTagSetPatch: Validator<TagSetPatch>;
 export declare const validateTagSetRecord: Validator<TagSetRecord>;
 export declare const validateTags: Validator<Tags>;
 export declare const validateTagsValue: Validator<TagsValue>;
+export declare const validateTimeToLive: Validator<TimeToLive>;
 export declare const validateToolCall: Validator<ToolCall>;
 export declare const validateToolCallParams: Validator<ToolCallParams>;
 export declare const validateToolChoice: Validator<ToolChoice>;
@@ -616,6 +623,7 @@ export declare const validateUsageQuery: Validator<UsageQuery>;
 export declare const validateUsageReport: Validator<UsageReport>;
 export declare const validateUsageRow: Validator<UsageRow>;
 export declare const validateUsdAmount: Validator<UsdAmount>;
+export declare const validateWantedKeyLimits: Validator<WantedKeyLimits>;
 export declare const validateWidenedCell: Validator<WidenedCell>;
 export declare const validateWorldDocument: Validator<WorldDocument>;
 export declare const validateWorldDocumentGroup: Validator<WorldDocumentGroup>;

@@ -35,6 +35,7 @@ describe('portcullis budgets', () => {
       periodUsageLimit: '500',
       periodUsageDurationValue: 1,
       periodUsageDurationUnit: 'month',
+      periodUsageAlignment: null,
       currentPeriodUsage: '0',
       currentPeriodStartedAt: null,
       currentPeriodResetAt: null,

@@ -111,7 +111,9 @@ describe('portcullis keys', () => {
   it('hashes the token under the pepper of the environment, if there is one, as the server does', async () => {
     const fresh = 'ab'.repeat(32);
     const PEPPER = `${fresh},${portcullis.secrets.peppers[0].key.toString('hex')}`;
-    const made = answerOf(await portcullis.runWith({ PEPPER }, 'keys', 'create', '--json'));
+    const made = answerOf(
+      await portcullis.runWith({ PEPPER }, 'keys', 'create', '--description', 'Peppered', '--json'),
+    );
     const hash = hashSecret(made.token ?? '', { id: 'given', key: Buffer.from(fresh, 'hex') });
     expect(await portcullis.store.findKeyByHash(hash)).toMatchObject({ keyId: made.id });
     expect((await portcullis.runWith({ PEPPER }, 'keys', 'delete', made.id)).code).toBe(0);
@@ -170,7 +172,9 @@ describe('portcullis keys', () => {
       code: 1,
       stderr: `portcullis: Name the project with --project: ${second.id} (Second), ${portcullis.first.projectId} (Default).\n`,
     });
-    const made = answerOf(await portcullis.run('keys', 'create', '--project', 'Second', '--json'));
+    const made = answerOf(
+      await portcullis.run('keys', 'create', '--project', 'Second', '--description', 'Second', '--json'),
+    );
     expect(made.projectId).toBe(second.id);
     const { stdout } = await portcullis.run('keys', 'list');
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/)[2])).toEqual([
@@ -186,5 +190,28 @@ describe('portcullis keys', () => {
       code: 1,
       stderr: `portcullis: "Second" matches several projects: ${second.id}, ${twin.id}.\n`,
     });
+  });
+});
+
+describe('portcullis keys create', () => {
+  let portcullis: CommandLine;
+  beforeAll(async () => {
+    portcullis = await createCommandLine();
+  });
+  afterAll(() => portcullis.close());
+
+  it('warns where a new key limits one key of a person who has no budget, and where it has neither name nor limit', async () => {
+    await portcullis.run('members', 'add', 'anna@example.com');
+    const limits = ['--limit', '25', '--period-limit', '10', '--period', 'calendar-month'];
+    const create = (...args: string[]) => portcullis.run('keys', 'create', ...args);
+    expect((await create('--owner', 'anna@example.com', ...limits)).stderr).toBe(
+      'portcullis: warning: This limit is of one key, and anna@example.com has no budget over all of theirs: portcullis budgets set --member anna@example.com --limit 25 --period-limit 10 --period calendar-month\n',
+    );
+    await portcullis.run('budgets', 'set', '--member', 'anna@example.com', '--limit', '50');
+    expect((await create('--owner', 'anna@example.com', ...limits)).stderr).toBe('');
+    expect((await create('--json')).stderr).toMatch(
+      /^portcullis: warning: This key has no description and no limit: portcullis keys update key_\w+ --description <text> --limit <usd>\n$/,
+    );
+    expect((await create('--description', 'Named')).stderr).toBe('');
   });
 });

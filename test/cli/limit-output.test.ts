@@ -11,10 +11,22 @@ it('a running window says what was spent in it and when it resets', () => {
 });
 
 it('both limits stand in one cell', () => {
-  const period = { periodUsageLimit: '10', periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' } as const;
-  const none = { periodUsageLimit: null, periodUsageDurationValue: null, periodUsageDurationUnit: null };
-  expect([limitsText({ usageLimit: '25', ...period }), limitsText({ usageLimit: null, ...none })]).toEqual([
-    '25 in all, 10 per 1 day',
-    '-',
-  ]);
+  const period = {
+    periodUsageLimit: '10',
+    periodUsageDurationValue: 1,
+    periodUsageDurationUnit: 'day',
+    periodUsageAlignment: null,
+  } as const;
+  const none = {
+    periodUsageLimit: null,
+    periodUsageDurationValue: null,
+    periodUsageDurationUnit: null,
+    periodUsageAlignment: null,
+  };
+  const monthly = { ...period, periodUsageDurationUnit: 'month', periodUsageAlignment: 'calendar' } as const;
+  expect([
+    limitsText({ usageLimit: '25', ...period }),
+    limitsText({ usageLimit: null, ...monthly }),
+    limitsText({ usageLimit: null, ...none }),
+  ]).toEqual(['25 in all, 10 per 1 day', '10 per calendar month', '-']);
 });

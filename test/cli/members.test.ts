@@ -91,7 +91,9 @@ describe('portcullis members', () => {
       code: 1,
       stderr: 'portcullis: eve@example.com is a member already.\n',
     });
-    expect(jsonOf(await portcullis.run('keys', 'create', '--owner', 'eve@example.com', '--json'))).toMatchObject({
+    expect(
+      jsonOf(await portcullis.run('keys', 'create', '--owner', 'eve@example.com', '--description', 'Eve', '--json')),
+    ).toMatchObject({
       key: { createdBy: added.member.id },
     });
     expect(await members('remove', 'eve@example.com')).toMatchObject({ code: 0 });

@@ -118,8 +118,8 @@ describe('portcullis organizations', () => {
     const shown = { createdAt: expect.any(String), updatedAt: expect.any(String) };
     expect(listed).toEqual({
       organizations: [
-        { id: first, ...shown, name: 'Default', plan: 'enterprise' },
-        { id: second, ...shown, name: 'Second', plan: 'pro' },
+        { id: first, ...shown, name: 'Default', plan: 'enterprise', newKeyLimits: null },
+        { id: second, ...shown, name: 'Second', plan: 'pro', newKeyLimits: null },
       ],
       nextCursor: null,
     });
@@ -130,6 +130,59 @@ describe('portcullis organizations', () => {
       [second, 'Second', 'pro'],
       [''],
     ]);
+  });
+});
+
+describe('portcullis organizations update', () => {
+  let portcullis: CommandLine;
+
+  beforeAll(async () => {
+    portcullis = await createCommandLine();
+  });
+  afterAll(() => portcullis.close());
+
+  const update = async (...args: string[]) => {
+    const outcome = await portcullis.run(
+      'organization',
+      'update',
+      ...args,
+      '--org',
+      portcullis.first.organizationId,
+      '--json',
+    );
+    return outcome.code === 0 ? jsonOf(outcome) : outcome;
+  };
+
+  it('sets what keys that developers make can have at most, and shows it', async () => {
+    const limits = ['--new-key-limit', '25', '--new-key-period-limit', '10', '--new-key-period', 'calendar-month'];
+    expect(await update(...limits, '--new-key-ttl', '90days')).toMatchObject({
+      organization: {
+        newKeyLimits: {
+          usageLimit: '25',
+          periodUsageLimit: '10',
+          periodUsageDurationValue: 1,
+          periodUsageDurationUnit: 'month',
+          periodUsageAlignment: 'calendar',
+          ttl: { value: 90, unit: 'days' },
+        },
+      },
+    });
+    const { stdout } = await portcullis.run('organizations', 'list');
+    expect(stdout).toContain('25 in all, 10 per calendar month, 90 days');
+    expect(await update('--new-keys', 'unlimited')).toMatchObject({ organization: { newKeyLimits: { ttl: null } } });
+    expect(await update('--new-keys', 'as-most-limited')).toMatchObject({ organization: { newKeyLimits: null } });
+  });
+
+  it.each([
+    [[], 'Say what to change: --name, --new-key-limit, --new-keys.'],
+    [['--new-keys', 'unlimited', '--new-key-limit', '1'], 'Choose --new-keys or limits of new keys.'],
+    [['--new-key-limit', 'lots'], '/newKeyLimits/usageLimit'],
+    [['--new-key-period-limit', '1'], '/newKeyLimits/periodUsageDurationValue'],
+  ])('refuses %j', async (args, words) => {
+    expect(await update(...args)).toMatchObject({
+      code: expect.toSatisfy((code) => code !== 0),
+      stderr: expect.stringContaining(words),
+    });
   });
 });
 

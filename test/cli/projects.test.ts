@@ -33,7 +33,9 @@ describe('portcullis projects', () => {
     const updated = await projects('update', 'Research', '--name', 'Lab', '--caching', 'off');
     expect(updated.stdout.split('\n')[1]?.split(/ {2,}/).slice(0, 3)).toEqual([project.id, 'Lab', 'off']);
 
-    const made = Object(jsonOf(await portcullis.run('keys', 'create', '--project', 'Lab', '--json')));
+    const made = Object(
+      jsonOf(await portcullis.run('keys', 'create', '--project', 'Lab', '--description', 'Lab', '--json')),
+    );
     const listed = Object(
       jsonOf(await portcullis.run('keys', 'list', '--project', 'Lab', '--kind', 'playground', '--json')),
     );

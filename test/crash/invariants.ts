@@ -1,5 +1,5 @@
 import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
-import { type LimitScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
+import { type BudgetScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { exactSum, sumOf } from '../../src/store/db/exact-sum.ts';
 import { build } from '../../src/store/db/sql.ts';
@@ -49,7 +49,7 @@ interface Sums {
 }
 
 /** What the calls under each subject have cost in each of its windows, and what is held back for those that run. */
-function sumsOf(db: Database, scope: LimitScope, subjectIds: readonly string[]): Map<string, Sums[]> {
+function sumsOf(db: Database, scope: BudgetScope | 'key', subjectIds: readonly string[]): Map<string, Sums[]> {
   const { subject, window } = COLUMNS[scope];
   const rows = db.all(
     build
@@ -83,7 +83,7 @@ export function findLedgerFaults(
   isOvercharged: (id: string) => boolean = () => false,
 ): string[] {
   const faults = new Faults();
-  const check = (scope: LimitScope, limited: ReadonlyMap<string, SpendState>): void => {
+  const check = (scope: BudgetScope | 'key', limited: ReadonlyMap<string, SpendState>): void => {
     for (const [id, sums] of sumsOf(db, scope, [...limited.keys()])) {
       const of = limited.get(id);
       if (of === undefined) continue;

@@ -31,6 +31,7 @@ const fresh: ApiKey = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: 0n,
   currentPeriodStartedAt: null,
 };
@@ -253,6 +254,7 @@ describe('limits', () => {
       periodUsageLimit: 30n,
       periodUsageDurationValue: 1,
       periodUsageDurationUnit: 'hour',
+      periodUsageAlignment: null,
     });
   });
 
@@ -262,6 +264,7 @@ describe('limits', () => {
       periodUsageLimit: 100n,
       periodUsageDurationValue: 2,
       periodUsageDurationUnit: 'hour',
+      periodUsageAlignment: null,
       currentPeriodUsage: 0n,
       currentPeriodStartedAt: null,
     });

@@ -46,6 +46,7 @@ const keyWith = ({ unit, value }: Length, startedAt: number | null, spent: bigin
   periodUsageLimit: 100n,
   periodUsageDurationValue: value,
   periodUsageDurationUnit: unit,
+  periodUsageAlignment: null,
   currentPeriodUsage: spent,
   currentPeriodStartedAt: startedAt,
 });

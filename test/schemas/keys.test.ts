@@ -30,12 +30,14 @@ const record: KeyRecord = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: null,
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
   tags: [],
+  sharesLimitsOf: null,
 };
 
 describe('an amount', () => {

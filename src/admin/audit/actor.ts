@@ -10,8 +10,10 @@ export type Actor =
 
 const roleOf = (actor: Actor): Role => (actor.kind === 'cli' ? 'owner' : actor.role);
 
+export const isDeveloper = (actor: Actor): boolean => roleOf(actor) === 'developer';
+
 /** Developers see and manage their own keys only (src/admin/README.md, "roles"). */
-export const seesAllKeys = (actor: Actor): boolean => roleOf(actor) !== 'developer';
+export const seesAllKeys = (actor: Actor): boolean => !isDeveloper(actor);
 
 export const seesKeyOf = (actor: Actor, owner: string): boolean =>
   seesAllKeys(actor) || (actor.kind !== 'cli' && actor.memberId === owner);
@@ -34,12 +36,12 @@ export function checkMakesKeysFor(actor: Actor, member: string): void {
 
 /** Throws 403 for developers: policy goes by the tags of keys. */
 export function checkTagsKeys(actor: Actor): void {
-  if (roleOf(actor) === 'developer') throw permissionDenied('Developers cannot change the tags of keys.');
+  if (isDeveloper(actor)) throw permissionDenied('Developers cannot change the tags of keys.');
 }
 
 /** Throws 403 for developers: members, and the rules of members and of the organization, are none of their concern. */
 export function checkManagesOrganization(actor: Actor): void {
-  if (roleOf(actor) === 'developer') throw permissionDenied('Developers can only manage their own keys.');
+  if (isDeveloper(actor)) throw permissionDenied('Developers can only manage their own keys.');
 }
 
 export function checkChangesRulesOf(actor: Actor, member: Role): void {

@@ -6,22 +6,23 @@ import type { KeyPatch } from '../../generated/types.ts';
 
 type LimitFields = Pick<
   KeyPatch,
-  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
+  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit' | 'periodUsageAlignment'
 >;
 
 /** The limits of a key or a budget that a change is judged together with. */
 export type PresentLimits = Pick<
   SpendLimits,
-  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
+  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit' | 'periodUsageAlignment'
 >;
 
 const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
 
 /** What a field of a limit must be, for the answer to a wrong one. */
 export const LIMIT_EXPLANATIONS = [
-  { at: /^\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
-  { at: /^\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
-  { at: /^\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
+  { at: /\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
+  { at: /\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
+  { at: /\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
+  { at: /\/periodUsageAlignment$/, must: 'must be null or calendar' },
 ];
 
 export const NO_LIMITS: PresentLimits = {
@@ -29,6 +30,7 @@ export const NO_LIMITS: PresentLimits = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
 };
 
 export const namesLimits = (fields: LimitFields): boolean =>
@@ -36,17 +38,19 @@ export const namesLimits = (fields: LimitFields): boolean =>
 
 /**
  * The limits of a key or a budget after a change: absent fields stay, null removes. The three period fields come together or not
- * at all; removing the recurring amount removes its window with it (src/admin/README.md, "limits").
- * @throws ApiError 400 naming the field.
+ * at all; removing the recurring amount removes its window with it (src/admin/README.md, "limits"). A window of another length begins
+ * with a call, unless its alignment is named too.
+ * @param at where the fields stand in the body. @throws ApiError 400 naming the field.
  */
-export function newLimits(fields: LimitFields, present: PresentLimits): NewLimits {
+export function newLimits(fields: LimitFields, present: PresentLimits, at = ''): NewLimits {
   const { usageLimit, periodUsageLimit } = fields;
   return {
-    usageLimit: amount(usageLimit, present.usageLimit, '/usageLimit'),
+    usageLimit: amount(usageLimit, present.usageLimit, `${at}/usageLimit`),
     period: newPeriod(
-      amount(periodUsageLimit, present.periodUsageLimit, '/periodUsageLimit'),
+      amount(periodUsageLimit, present.periodUsageLimit, `${at}/periodUsageLimit`),
       fields,
       periodUsageLimit === null ? NO_LIMITS : present,
+      at,
     ),
   };
 }
@@ -54,17 +58,26 @@ export function newLimits(fields: LimitFields, present: PresentLimits): NewLimit
 const amount = (given: string | null | undefined, present: bigint | null, param: string): bigint | null =>
   given === undefined ? present : given === null ? null : parseUsd(given, param);
 
-function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLimits): NewLimits['period'] {
+function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLimits, at: string): NewLimits['period'] {
   const { periodUsageDurationValue: value = present.periodUsageDurationValue } = fields;
   const { periodUsageDurationUnit: unit = present.periodUsageDurationUnit } = fields;
-  if (limit === null && value === null && unit === null) return null;
+  const sameLength = value === present.periodUsageDurationValue && unit === present.periodUsageDurationUnit;
+  const { periodUsageAlignment: alignment = sameLength ? present.periodUsageAlignment : null } = fields;
+  if (limit === null && value === null && unit === null && alignment === null) return null;
   if (limit === null || value === null || unit === null) {
     const missing = limit === null ? 'Limit' : value === null ? 'DurationValue' : 'DurationUnit';
     throw invalidRequest(
       'periodUsageLimit, periodUsageDurationValue and periodUsageDurationUnit come together or not at all.',
-      `/periodUsage${missing}`,
+      `${at}/periodUsage${missing}`,
     );
   }
-  checkPeriod(value, unit, '/periodUsageDurationValue');
-  return { limit, value, unit };
+  checkPeriod(value, unit, `${at}/periodUsageDurationValue`);
+  if (alignment === null) return { limit, value, unit };
+  if (value !== 1) {
+    throw invalidRequest(
+      'A window that follows the calendar is one hour, day, week or month long.',
+      `${at}/periodUsageDurationValue`,
+    );
+  }
+  return { limit, value, unit, alignment };
 }

@@ -35,6 +35,7 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
     previousTokenEndsAt:
       key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
     tags: JSON.parse(key.tagsJson),
+    sharesLimitsOf: key.sharesLimitsOf,
   };
 }
 

@@ -12,6 +12,7 @@ import {
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import { isCapped } from '../../domain/spend-limits.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/tag.ts';
 import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../../generated/types.ts';
 import { validateKeyCreate, validateKeyPatch } from '../../generated/validators.js';
@@ -20,8 +21,9 @@ import type { PageRequest } from '../../store/db/page.ts';
 import * as store from '../../store/tenants/keys.ts';
 import { findMember } from '../../store/tenants/members.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
-import { type Actor, checkSeesKeyOf, checkTagsKeys, seesAllKeys } from '../audit/actor.ts';
+import { type Actor, checkSeesKeyOf, checkTagsKeys, isDeveloper, seesAllKeys } from '../audit/actor.ts';
 import { type Done, recordChange } from '../audit/audit-trail.ts';
+import { boundKey, checkNewEnd, checkNewLimits, getNewKeyBounds } from './key-bounds.ts';
 import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
 import { ownerOfNewKey } from './key-owner.ts';
 import { viewKey, viewStoredKey } from './key-view.ts';
@@ -35,20 +37,23 @@ const EXPLANATIONS = [
 ];
 
 /**
- * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, tags by a developer 403, foreign project or owner 404.
- * @param body as `KeyCreate`, unchecked. @param expiresAt epoch ms; not in the master API.
+ * Makes a gateway key; the answer alone carries the secret, as `token`. Shape 400, more than a developer may have 400, tags by a
+ * developer 403, foreign project or owner 404.
+ * @param body as `KeyCreate`, unchecked. @param expiresAt epoch ms, null: never; not in the master API.
  */
 export function createKey(
   db: Database,
   actor: Actor,
   body: unknown,
-  { now, pepper, expiresAt = null }: SecretWrite & { readonly expiresAt?: number | null },
+  { now, pepper, expiresAt: wantedEnd }: SecretWrite & { readonly expiresAt?: number | null },
 ): KeyAnswer {
   const wanted = checkShape(validateKeyCreate, body, EXPLANATIONS);
-  const { usageLimit, period } = newLimits(wanted, NO_LIMITS);
+  const limits = newLimits(wanted, NO_LIMITS);
   const { tags = [] } = wanted;
   if (tags.length > 0) checkTagsKeys(actor);
   return db.transaction(() => {
+    const bounds = getNewKeyBounds(db, actor, now);
+    const { usageLimit, period, expiresAt } = boundKey(bounds, { named: wanted, limits, expiresAt: wantedEnd }, now);
     const { token, ...secret } = newSecret('gateway', pepper);
     const key: store.NewKey = {
       ...secret,
@@ -64,6 +69,9 @@ export function createKey(
       periodUsageLimit: period?.limit ?? null,
       periodUsageDurationValue: period?.value ?? null,
       periodUsageDurationUnit: period?.unit ?? null,
+      periodUsageAlignment: period?.alignment ?? null,
+      limitedBySelf: bounds === undefined ? 0 : 1,
+      sharesLimitsOf: bounds?.shared?.id ?? null,
     };
     const made = viewStoredKey(db, store.insertKey(db, key, now), now);
     recordChange(db, actor, 'key', 'create', { before: null, after: made }, now);
@@ -107,7 +115,7 @@ export const getKey = (db: Database, actor: Actor, id: string, now: number): Key
 export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
   const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
   if (patch.tags !== undefined) checkTagsKeys(actor);
-  return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(key, patch, now));
+  return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(db, actor, key, patch, now));
 }
 
 /** Disabling or deleting a key ends the secret that an overlap keeps: it does not come back with the key. */
@@ -122,7 +130,10 @@ export const enableKey = (db: Database, actor: Actor, id: string, now: number): 
 
 /** Gives an expired key a new expiration (epoch ms). Not in the master API. */
 export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt: number, now: number): KeyAnswer =>
-  transition(db, actor, id, 'reactivate', now, (key) => reactivate(key, expiresAt, now));
+  transition(db, actor, id, 'reactivate', now, (key) => {
+    checkNewEnd(db, actor, key, expiresAt, now);
+    return reactivate(key, expiresAt, now);
+  });
 
 /** Longest overlap, in ms (src/admin/README.md, "rolling with an overlap"). */
 const MAX_OVERLAP = 7 * 86_400_000;
@@ -188,12 +199,12 @@ function nameOf({ status, ...others }: KeyPatch): Done<'key'> {
   return status === 'active' ? 'enable' : 'disable';
 }
 
-function changesOf(key: ApiKey, patch: KeyPatch, now: number): store.KeyChanges {
+function changesOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPatch, now: number): store.KeyChanges {
   if (patch.description !== undefined) checkRenamable(key);
   return {
     ...(patch.description === undefined ? {} : { description: patch.description ?? '' }),
     ...(patch.tags === undefined ? {} : tagsOf(key, patch.tags)),
-    ...(namesLimits(patch) ? limitsOf(key, patch) : {}),
+    ...(namesLimits(patch) ? limitsOf(db, actor, key, patch, now) : {}),
     ...(patch.status === undefined
       ? {}
       : patch.status === 'active'
@@ -208,7 +219,10 @@ function tagsOf(key: ApiKey, tags: readonly string[]): store.KeyChanges {
 }
 
 /** A platform key makes no gateway calls, so a limit on it would never be enforced. */
-function limitsOf(key: ApiKey, patch: KeyPatch): store.KeyChanges {
+function limitsOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPatch, now: number): store.KeyChanges {
   if (key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be limited.');
-  return setLimits(key, newLimits(patch, key));
+  const limits = newLimits(patch, key);
+  const changes = setLimits(key, limits);
+  checkNewLimits(db, actor, key, patch, limits, now);
+  return { ...changes, limitedBySelf: isDeveloper(actor) && (key.limitedBySelf === 1 || !isCapped(key)) ? 1 : 0 };
 }

@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { type Budget, isSpent } from '../../domain/spend-limits.ts';
+import { isSpent } from '../../domain/spend-limits.ts';
 import type { BudgetAnswer, BudgetList, BudgetRecord } from '../../generated/types.ts';
 import { validateBudgetPatch } from '../../generated/validators.js';
 import * as store from '../../store/budgets/budgets.ts';
@@ -86,7 +86,7 @@ function ownerOf(
   }
 }
 
-const view = (budget: Budget, name: string, now: number): BudgetRecord => ({
+const view = (budget: store.OwnedBudget, name: string, now: number): BudgetRecord => ({
   id: budget.subjectId,
   scope: budget.scope,
   name,

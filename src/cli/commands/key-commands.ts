@@ -10,6 +10,7 @@ import {
   reactivateKey,
   rollKey,
 } from '../../admin/keys/keys.ts';
+import { getBudget } from '../../admin/tenants/budgets.ts';
 import { type TtlUnit, ttlEnd } from '../../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../../generated/types.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey } from '../output/key-output.ts';
@@ -18,6 +19,7 @@ import { type Environment, inWorkspace, type Workspace } from '../run/workspace.
 import { type CommonOptions, common } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
 import { type LimitOptions, limited, limitFields } from '../terminal/limit-options.ts';
+import { warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 /** What a key is called and marked with. */
@@ -53,6 +55,36 @@ const labelFields = ({ description, tags }: LabelOptions): KeyPatch => ({
   ...(tags === undefined ? {} : { tags: tags.length === 1 && tags[0] === 'none' ? [] : [...tags] }),
 });
 
+/** The options that were given, as they are written. */
+const written = ({ limit, periodLimit, period }: LimitOptions): string =>
+  [
+    limit === undefined ? [] : ['--limit', limit],
+    periodLimit === undefined ? [] : ['--period-limit', periodLimit],
+    period === undefined
+      ? []
+      : ['--period', period.alignment === null ? `${period.value}${period.unit}` : `calendar-${period.unit}`],
+  ]
+    .flat()
+    .join(' ');
+
+/** What may be a mistake about a new key. */
+function warningsOf({ db, actor, now }: Workspace, { key }: KeyAnswer, options: CreateOptions): string[] {
+  const { createdBy, createdByEmail: owner, description, usageLimit, periodUsageLimit } = key;
+  if (usageLimit === null && periodUsageLimit === null) {
+    return description === null
+      ? [
+          `This key has no description and no limit: portcullis keys update ${key.id} --description <text> --limit <usd>`,
+        ]
+      : [];
+  }
+  if (options.owner === undefined || createdBy === null) return [];
+  const { budget } = getBudget(db, actor, { kind: 'member', member: createdBy }, now);
+  if (budget.usageLimit !== null || budget.periodUsageLimit !== null) return [];
+  return [
+    `This limit is of one key, and ${owner} has no budget over all of theirs: portcullis budgets set --member ${owner} ${written(options)}`,
+  ];
+}
+
 function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
   const { db, actor, now, pepper } = workspace;
   const { project, owner, ttl } = options;
@@ -85,7 +117,12 @@ export function keyCommands(program: Command, env: Environment): void {
       if ((options.periodLimit === undefined) !== (options.period === undefined)) {
         throw new UsageError('--period-limit and --period come together.');
       }
-      showNewKey(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
+      const { made, warnings } = await inWorkspace(env, 'write', options.org, (workspace) => {
+        const answer = create(workspace, options);
+        return { made: answer, warnings: warningsOf(workspace, answer, options) };
+      });
+      showNewKey(made, options);
+      for (const warning of warnings) warn(`warning: ${warning}`);
     });
 
   common(keys.command('list'))

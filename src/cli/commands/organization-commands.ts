@@ -1,11 +1,15 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import { createOrganization } from '../../admin/tenants/create-organization.ts';
 import type { Tenant } from '../../admin/tenants/new-tenant.ts';
 import { changeOrganization, listOrganizations } from '../../admin/tenants/organizations.ts';
-import { systemClock } from '../../domain/time.ts';
-import type { OrganizationRecord } from '../../generated/types.ts';
+import { systemClock, type TtlUnit } from '../../domain/time.ts';
+import type { OrganizationPatch, OrganizationRecord } from '../../generated/types.ts';
+import { limitsText } from '../output/limit-output.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
+import { type Duration, type Period, parsePeriod, parseTtl } from '../terminal/durations.ts';
+import { periodFields } from '../terminal/limit-options.ts';
 import { print, printJson, printTable } from '../terminal/output.ts';
+import { UsageError } from '../terminal/usage-error.ts';
 
 const PLANS = ['free', 'pro', 'enterprise'] as const;
 
@@ -18,10 +22,24 @@ interface CreateOptions extends Pick<Options, 'json'> {
   readonly owner: string;
 }
 
+/** What keys that developers make can have at most. */
+function newKeysText(limits: OrganizationRecord['newKeyLimits']): string {
+  if (limits === null) return 'as most limited';
+  const { ttl } = limits;
+  const [spend, lifetime] = [limitsText(limits), ttl === null ? [] : [`${ttl.value} ${ttl.unit}`]];
+  return [...(spend === '-' ? [] : [spend]), ...lifetime].join(', ') || 'unlimited';
+}
+
 function show(organizations: readonly OrganizationRecord[]): void {
-  const rows = organizations.map(({ id, name, plan, createdAt }) => [id, name, plan, createdAt]);
+  const rows = organizations.map(({ id, name, plan, newKeyLimits, createdAt }) => [
+    id,
+    name,
+    plan,
+    newKeysText(newKeyLimits),
+    createdAt,
+  ]);
   printTable(
-    ['ID', 'NAME', 'PLAN', 'CREATED'],
+    ['ID', 'NAME', 'PLAN', 'NEW KEYS', 'CREATED'],
     rows.map((row) => row.map((text) => ({ text }))),
     'There are no organizations.',
   );
@@ -41,11 +59,82 @@ master key    ${masterKey.token}
 This token is shown once, now. Keep it.`);
 }
 
+interface UpdateOptions extends Options {
+  readonly name?: string;
+  readonly newKeys?: string;
+  readonly newKeyLimit?: string;
+  readonly newKeyPeriodLimit?: string;
+  readonly newKeyPeriod?: Period;
+  readonly newKeyTtl?: Duration<TtlUnit>;
+}
+
+const UPDATE_HELP = `
+A key that a developer makes for themselves, by the API, in the pages or when they connect an application, is limited as their most
+limited key, and shares its limits. What is set here holds instead, for each such key; a limit that is not named is then as large as
+they like. To limit what a person spends with all keys: portcullis budgets set --member.
+
+Examples:
+  $ portcullis organizations update --new-key-limit 25 --new-key-period-limit 10 --new-key-period calendar-month --new-key-ttl 90days
+  $ portcullis organizations update --new-keys as-most-limited`;
+
+/** The largest limits of new keys, where an option names them. @throws UsageError */
+function newKeyLimits(options: UpdateOptions): Pick<OrganizationPatch, 'newKeyLimits'> {
+  const { newKeys, newKeyLimit, newKeyPeriodLimit, newKeyPeriod, newKeyTtl } = options;
+  const limits = {
+    ...(newKeyLimit === undefined ? {} : { usageLimit: newKeyLimit }),
+    ...(newKeyPeriodLimit === undefined ? {} : { periodUsageLimit: newKeyPeriodLimit }),
+    ...(newKeyPeriod === undefined ? {} : periodFields(newKeyPeriod)),
+    ...(newKeyTtl === undefined ? {} : { ttl: newKeyTtl }),
+  };
+  const isNamed = Object.keys(limits).length > 0;
+  if (newKeys !== undefined && isNamed) throw new UsageError('Choose --new-keys or limits of new keys.');
+  if (newKeys === undefined) return isNamed ? { newKeyLimits: limits } : {};
+  return { newKeyLimits: newKeys === 'unlimited' ? {} : null };
+}
+
+function updateCommand(organizations: Command, env: Environment): void {
+  organizations
+    .command('update')
+    .description('Change the name of an organization, or the largest limits of keys that its developers make.')
+    .option('--name <text>', 'what people call it')
+    .option('--new-key-limit <usd>', 'largest all-time spend cap of a key that a developer makes')
+    .option('--new-key-period-limit <usd>', 'largest recurring spend cap of such a key')
+    .addOption(
+      new Option('--new-key-period <length>', 'window of that cap: 1day, 1month, calendar-month').argParser(
+        parsePeriod,
+      ),
+    )
+    .addOption(
+      new Option('--new-key-ttl <length>', 'longest time to live of such a key: 12hours, 90days').argParser(parseTtl),
+    )
+    .addOption(
+      new Option('--new-keys <rule>', 'limit such keys as the most limited key of their owner, or not at all').choices([
+        'as-most-limited',
+        'unlimited',
+      ]),
+    )
+    .option('--org <organization>', 'the organization, where there are several')
+    .option('--json', 'print JSON')
+    .addHelpText('after', UPDATE_HELP)
+    .action(async (options: UpdateOptions) => {
+      const { name, org, json } = options;
+      const body = { ...(name === undefined ? {} : { name }), ...newKeyLimits(options) };
+      if (Object.keys(body).length === 0)
+        throw new UsageError('Say what to change: --name, --new-key-limit, --new-keys.');
+      const changed = await inWorkspace(env, 'write', org, ({ db, actor, now }) =>
+        changeOrganization(db, actor, body, now),
+      );
+      if (json) printJson(changed);
+      else show([changed.organization]);
+    });
+}
+
 /** `portcullis organizations …`. */
 export function organizationCommands(program: Command, env: Environment): void {
   const organizations = program
     .command('organizations')
-    .description('Create and list organizations, and set their plans.');
+    .alias('organization')
+    .description('Create, list and change organizations, and set their plans.');
 
   organizations
     .command('create')
@@ -70,6 +159,8 @@ export function organizationCommands(program: Command, env: Environment): void {
       if (json) printJson({ organizations: listed, nextCursor: null });
       else show(listed);
     });
+
+  updateCommand(organizations, env);
 
   organizations
     .command('set-plan')

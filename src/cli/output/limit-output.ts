@@ -2,16 +2,15 @@ import type { BudgetRecord } from '../../generated/types.ts';
 
 type Limits = Pick<
   BudgetRecord,
-  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'
+  'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit' | 'periodUsageAlignment'
 >;
 
 /** Both limits in one cell: `25 in all, 10 per 1 day`. */
 export function limitsText(of: Limits): string {
   const total = of.usageLimit === null ? [] : [`${of.usageLimit} in all`];
+  const length = of.periodUsageAlignment ?? of.periodUsageDurationValue;
   const period =
-    of.periodUsageLimit === null
-      ? []
-      : [`${of.periodUsageLimit} per ${of.periodUsageDurationValue} ${of.periodUsageDurationUnit}`];
+    of.periodUsageLimit === null ? [] : [`${of.periodUsageLimit} per ${length} ${of.periodUsageDurationUnit}`];
   return [...total, ...period].join(', ') || '-';
 }
 

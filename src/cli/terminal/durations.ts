@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import type { PeriodAlignment } from '../../domain/spend-limits.ts';
 import type { PeriodUnit, TtlUnit } from '../../domain/time.ts';
 
 export interface Duration<Unit extends string> {
@@ -23,8 +24,17 @@ function parse<Unit extends string>(
 
 const PERIOD_UNITS: readonly PeriodUnit[] = ['hour', 'day', 'week', 'month'];
 
-/** The length of a recurring window: `1day`, `2 weeks`. */
-export const parsePeriod = (text: string): Duration<PeriodUnit> => parse(text, PERIOD_UNITS, '1day');
+/** The length of a recurring window, and whether it follows the calendar. */
+export interface Period extends Duration<PeriodUnit> {
+  readonly alignment: PeriodAlignment | null;
+}
+
+/** The length of a recurring window: `1day`, `2 weeks`, `calendar-month`. */
+export function parsePeriod(text: string): Period {
+  const unit = PERIOD_UNITS.find((known) => text === `calendar-${known}`);
+  if (unit !== undefined) return { value: 1, unit, alignment: 'calendar' };
+  return { ...parse(text, PERIOD_UNITS, '1day or calendar-month'), alignment: null };
+}
 
 const TTL_UNITS: readonly TtlUnit[] = ['minutes', 'hours', 'days'];
 

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import type { Budget } from '../../domain/spend-limits.ts';
+import { type Budget, isCapped } from '../../domain/spend-limits.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { build, Place, prepareHot } from '../db/sql.ts';
-import { BUDGET_COLUMNS } from './budgets.ts';
+import { BUDGET_COLUMNS, SPEND_COLUMNS } from './budgets.ts';
 
 /** A key, and whose budgets bind it. */
 interface BudgetedKey {
@@ -15,8 +15,11 @@ interface BudgetedKey {
 
 /** What the hot path reads of budgets. */
 export interface BudgetReads {
-  /** The budgets that bind the key as they are now, in a fixed order. */
-  of(key: BudgetedKey): readonly Budget[];
+  /**
+   * The budgets that bind the key as they are now, in a fixed order; last the limits that it shares.
+   * @param sharesLimitsOf the key whose limits those are
+   */
+  of(key: BudgetedKey, sharesLimitsOf: string | null): readonly Budget[];
   /** False when it is known, without a query, that none binds the key. */
   mayBind(keyId: string): boolean;
 }
@@ -29,6 +32,7 @@ const MAX_KEYS = 10_000;
 const memberId = new Place<string>();
 const projectId = new Place<string>();
 const organizationId = new Place<string>();
+const sharedId = new Place<string>();
 
 const selectBudgets = build
   .selectFrom('budgets')
@@ -42,18 +46,29 @@ const selectBudgets = build
   .where('organizationId', '=', sql<string>`(SELECT ${organizationId})`)
   .orderBy('subjectId');
 
+const selectShared = build
+  .selectFrom('keys')
+  .select(['id as subjectId', ...SPEND_COLUMNS])
+  .where('id', '=', sharedId)
+  .where('organizationId', '=', organizationId);
+
 /** Remembers which keys no budget binds for as long as nothing changes, so that they cost no query. */
 export function createBudgetReads({ connection }: Database, freshness: Freshness): BudgetReads {
   const statement = prepareHot(connection, [memberId, projectId, organizationId], selectBudgets.compile());
+  const shared = prepareHot(connection, [sharedId, organizationId], selectShared.compile());
   const unbound = new FreshReads<true>(freshness, MAX_KEYS);
   const mayBind = (keyId: string): boolean => unbound.get(keyId) === undefined;
   return {
     mayBind,
-    of(key) {
+    of(key, sharesLimitsOf) {
       const { keyId } = key;
       if (!mayBind(keyId)) return NONE;
       const epoch = freshness.lastEpoch();
-      const budgets = statement.all(key.memberId, key.projectId, key.organizationId);
+      const budgets: Budget[] = statement.all(key.memberId, key.projectId, key.organizationId);
+      if (sharesLimitsOf !== null) {
+        const limits = shared.get(sharesLimitsOf, key.organizationId);
+        if (limits !== undefined && isCapped(limits)) budgets.push({ ...limits, scope: 'shared' });
+      }
       if (budgets.length > 0) return budgets;
       unbound.set(keyId, true, epoch);
       return NONE;

@@ -11,20 +11,22 @@ import { exactSum, sumOf } from '../db/exact-sum.ts';
 import { decodeCursor, mapPage, type Page, type PageRequest, toPage } from '../db/page.ts';
 import { build } from '../db/sql.ts';
 
-/** All but the organization: what a budget is in the domain. */
-export const BUDGET_COLUMNS = [
-  'scope',
-  'subjectId',
+/** Of the limits of a key or a budget, and what was spent of them. */
+export const SPEND_COLUMNS = [
   'usageLimit',
   'usage',
   'reserved',
   'periodUsageLimit',
   'periodUsageDurationValue',
   'periodUsageDurationUnit',
+  'periodUsageAlignment',
   'currentPeriodUsage',
   'currentPeriodReserved',
   'currentPeriodStartedAt',
 ] as const;
+
+/** All but the organization: what a budget is in the domain. */
+export const BUDGET_COLUMNS = ['scope', 'subjectId', ...SPEND_COLUMNS] as const;
 
 /** What open calls hold back in a window does not count in the next one. */
 export const withItsReserve = <Changes extends Partial<SpendLimits>>(changes: Changes) =>
@@ -37,6 +39,9 @@ export interface BudgetOwner {
   readonly subjectId: string;
 }
 
+/** A budget with a row of its own, or that could have one. */
+export type OwnedBudget = Budget & { readonly scope: BudgetScope };
+
 const KEY_COLUMN = { member: 'createdBy', project: 'projectId', organization: 'organizationId' } as const;
 
 /** What all keys of the subject have spent and hold back, deleted ones too. Reads every key of the organization. */
@@ -48,10 +53,23 @@ function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetO
       .where('organizationId', '=', organizationId)
       .where(KEY_COLUMN[scope], '=', subjectId),
   );
-  if (sums === undefined) throw new Error('an aggregate has a row');
+  const ofSubject = build
+    .selectFrom('keys')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where(KEY_COLUMN[scope], '=', subjectId);
+  // What a key spends that shares the limits of another one is booked there as well.
+  const twice = db.get(
+    build
+      .selectFrom('keys')
+      .select([...exactSum('usage', 'usage'), ...exactSum('reserved', 'reserved')])
+      .where('organizationId', '=', organizationId)
+      .where('sharesLimitsOf', 'in', ofSubject),
+  );
+  if (sums === undefined || twice === undefined) throw new Error('an aggregate has a row');
   return {
-    usage: capAmount(sumOf(sums.usageHigh, sums.usageLow)),
-    reserved: capAmount(sumOf(sums.reservedHigh, sums.reservedLow)),
+    usage: capAmount(sumOf(sums.usageHigh, sums.usageLow) - sumOf(twice.usageHigh, twice.usageLow)),
+    reserved: capAmount(sumOf(sums.reservedHigh, sums.reservedLow) - sumOf(twice.reservedHigh, twice.reservedLow)),
   };
 }
 
@@ -60,6 +78,7 @@ const NO_LIMITS = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: 0n,
   currentPeriodReserved: 0n,
   currentPeriodStartedAt: null,
@@ -68,17 +87,42 @@ const NO_LIMITS = {
 const budgetsOf = (organizationId: string) =>
   build.selectFrom('budgets').select(BUDGET_COLUMNS).where('organizationId', '=', organizationId);
 
-const findBudget = (db: Database, { organizationId, subjectId }: BudgetOwner): Budget | undefined =>
+const findBudget = (db: Database, { organizationId, subjectId }: BudgetOwner): OwnedBudget | undefined =>
   db.get(budgetsOf(organizationId).where('subjectId', '=', subjectId));
 
 /** The budget; where none is set, one without limits that says what was spent. */
-export function getBudget(db: Database, owner: BudgetOwner): Budget {
+export function getBudget(db: Database, owner: BudgetOwner): OwnedBudget {
   const { scope, subjectId } = owner;
   return findBudget(db, owner) ?? { scope, subjectId, ...NO_LIMITS, ...spentByKeys(db, owner) };
 }
 
+/** The budgets of a key's owner, its project and its organization that have a limit, and the limits that it shares. */
+export function budgetsOfKey(
+  db: Database,
+  key: {
+    readonly organizationId: string;
+    readonly projectId: string;
+    readonly createdBy: string;
+    readonly sharesLimitsOf: string | null;
+  },
+): Budget[] {
+  const { organizationId, projectId, createdBy, sharesLimitsOf } = key;
+  const budgets: Budget[] = db.all(
+    budgetsOf(organizationId).where('subjectId', 'in', [createdBy, projectId, organizationId]),
+  );
+  if (sharesLimitsOf === null) return budgets;
+  const limits = db.all(
+    build
+      .selectFrom('keys')
+      .select(['id as subjectId', ...SPEND_COLUMNS])
+      .where('organizationId', '=', organizationId)
+      .where('id', '=', sharesLimitsOf),
+  );
+  return [...budgets, ...limits.map((each) => ({ ...each, scope: 'shared' as const }))];
+}
+
 /** The budgets that have a limit, by their ids. */
-export function listBudgets(db: Database, organizationId: string, page: PageRequest): Page<Budget> {
+export function listBudgets(db: Database, organizationId: string, page: PageRequest): Page<OwnedBudget> {
   const { limit, cursor } = page;
   const query = budgetsOf(organizationId)
     .select('subjectId as id')
@@ -114,6 +158,7 @@ export function setBudget(db: Database, owner: BudgetOwner, limits: NewLimits): 
           periodUsageLimit: limits.period?.limit ?? null,
           periodUsageDurationValue: limits.period?.value ?? null,
           periodUsageDurationUnit: limits.period?.unit ?? null,
+          periodUsageAlignment: limits.period?.alignment ?? null,
         }),
       );
     } else {

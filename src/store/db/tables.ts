@@ -1,7 +1,7 @@
 import type { Generated, Selectable } from 'kysely';
 import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
 import type { WireFormat } from '../../domain/provider.ts';
-import type { BudgetScope } from '../../domain/spend-limits.ts';
+import type { BudgetScope, PeriodAlignment } from '../../domain/spend-limits.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
 import type { Scope } from '../../generated/types.ts';
 
@@ -63,6 +63,8 @@ export interface OrganizationsTable {
   plan: Generated<Plan>;
   /** Grows by one with every write of a rule or of tags, and with every change of who is in a group. */
   ruleRevision: Generated<number>;
+  /** What keys that developers make may be given at most; null: as much as the developer's most limited key. */
+  newKeyLimitsJson: Generated<string | null>;
   createdAt: number;
   updatedAt: number;
 }
@@ -193,6 +195,7 @@ export interface SpendColumns {
   periodUsageLimit: Generated<bigint | null>;
   periodUsageDurationValue: Generated<number | null>;
   periodUsageDurationUnit: Generated<PeriodUnit | null>;
+  periodUsageAlignment: Generated<PeriodAlignment | null>;
   currentPeriodUsage: Generated<bigint>;
   currentPeriodReserved: Generated<bigint>;
   currentPeriodStartedAt: Generated<number | null>;
@@ -218,6 +221,10 @@ export interface KeysTable extends StoredSecret, SpendColumns {
   previousSecretEndsAt: Generated<number | null>;
   /** Sorted, without repeats. */
   tagsJson: Generated<string>;
+  /** Its owner, a developer, chose its limits. */
+  limitedBySelf: Generated<Flag>;
+  /** The key whose limits bind this one too: what this one spends is booked there as well. */
+  sharesLimitsOf: Generated<string | null>;
   createdAt: number;
   updatedAt: number;
 }
@@ -469,6 +476,8 @@ export interface LedgerTable extends CallColumns {
   tookMs: Generated<number | null>;
   /** `Settlement` says what stands in it; null: not known. */
   timesJson: Generated<string | null>;
+  /** Begin of the window of the limits that its key shares. */
+  sharedPeriodStartedAt: Generated<number | null>;
 }
 
 /** What a call has of its own. */

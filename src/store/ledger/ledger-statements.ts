@@ -46,6 +46,7 @@ const keyWindow = new Place<number | null>();
 const memberWindow = new Place<number | null>();
 const projectWindow = new Place<number | null>();
 const organizationWindow = new Place<number | null>();
+const sharedWindow = new Place<number | null>();
 const state = new Place<number>();
 const statusCode = new Place<number>();
 const errorCode = new Place<string | null>();
@@ -86,6 +87,7 @@ const insertLimitedCall = build.insertInto('ledger').values({
   memberPeriodStartedAt: memberWindow,
   projectPeriodStartedAt: projectWindow,
   organizationPeriodStartedAt: organizationWindow,
+  sharedPeriodStartedAt: sharedWindow,
 });
 
 const insertFinishedCall = build
@@ -177,16 +179,16 @@ const startBudgetPeriod = build
   .where('subjectId', '=', subjectId)
   .where('organizationId', '=', organizationId);
 
-/** Begin of the latest window of a key, member, project or organization that open calls belong to. */
+/** Begin of the latest window of a key, member, project or organization that open calls belong to, or a later one that keys share. */
 const latestOpenPeriod = build
   .selectFrom('ledger')
   .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
   .select(
-    sql<number | null>`max(CASE ${subjectId}
+    sql<number | null>`max(max(coalesce(sharedPeriodStartedAt, 0), coalesce(CASE ${subjectId}
       WHEN keyId THEN periodStartedAt
       WHEN memberId THEN memberPeriodStartedAt
       WHEN projectId THEN projectPeriodStartedAt
-      WHEN organizationId THEN organizationPeriodStartedAt END)`.as('startedAt'),
+      WHEN organizationId THEN organizationPeriodStartedAt END, 0)))`.as('startedAt'),
   )
   .where(isOpen)
   .where(inAnyWindow)
@@ -218,6 +220,13 @@ const bookCost = build
   .where('id', '=', keyId)
   .where('organizationId', '=', organizationId);
 
+/** Books a call to the key whose limits its key shares. */
+const bookShared = build
+  .updateTable('keys')
+  .set(booked(sharedWindow))
+  .where('id', '=', subjectId)
+  .where('organizationId', '=', organizationId);
+
 /** Books a call to the budgets that there are now, also those that were not there when it was opened. */
 const bookBudgets = build
   .updateTable('budgets')
@@ -231,13 +240,24 @@ const touchKey = build
   .where('id', '=', keyId)
   .where('organizationId', '=', organizationId);
 
-/** Begin of the recurring windows to which a call's cost belongs: of its key, and of the budgets; null where there is none. */
+/** Begin of the recurring windows to which a call's cost belongs: of its key, of the budgets, and of the limits that it shares; null where there is none. */
 export interface CallWindows {
   readonly periodStartedAt: number | null;
   readonly memberPeriodStartedAt: number | null;
   readonly projectPeriodStartedAt: number | null;
   readonly organizationPeriodStartedAt: number | null;
+  readonly sharedPeriodStartedAt: number | null;
 }
+
+/** The windows in the order of the places of `insertLimitedCall`. */
+export const windowValues = (windows: CallWindows) =>
+  [
+    windows.periodStartedAt,
+    windows.memberPeriodStartedAt,
+    windows.projectPeriodStartedAt,
+    windows.organizationPeriodStartedAt,
+    windows.sharedPeriodStartedAt,
+  ] as const;
 
 /** Whose budgets, and in which windows. */
 const underBudgets = [memberId, projectId, organizationId, memberWindow, projectWindow, organizationWindow] as const;
@@ -245,7 +265,7 @@ const underBudgets = [memberId, projectId, organizationId, memberWindow, project
 /** The values of `underBudgets`. */
 export const budgetValues = (
   call: { readonly memberId: string; readonly projectId: string; readonly organizationId: string },
-  windows: Omit<CallWindows, 'periodStartedAt'>,
+  windows: Omit<CallWindows, 'periodStartedAt' | 'sharedPeriodStartedAt'>,
 ) =>
   [
     call.memberId,
@@ -263,7 +283,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   insertOpenCall: prepareHot(connection, openPlaces, insertOpenCall.compile()),
   insertLimitedCall: prepareHot(
     connection,
-    [...openPlaces, reservation, keyWindow, memberWindow, projectWindow, organizationWindow],
+    [...openPlaces, reservation, keyWindow, memberWindow, projectWindow, organizationWindow, sharedWindow],
     insertLimitedCall.compile(),
   ),
   insertFinishedCall: prepareHot(
@@ -306,6 +326,11 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
   holdBackBudgets: prepareHot(connection, [reservation, ...underBudgets], holdBackBudgets.compile()),
   bookUnlimited: prepareHot(connection, [cost, now, keyId, organizationId], bookUnlimited.compile()),
   bookCost: prepareHot(connection, [cost, reservation, keyWindow, now, keyId, organizationId], bookCost.compile()),
+  bookShared: prepareHot(
+    connection,
+    [cost, reservation, sharedWindow, subjectId, organizationId],
+    bookShared.compile(),
+  ),
   bookBudgets: prepareHot(connection, [cost, reservation, ...underBudgets], bookBudgets.compile()),
   touchKey: prepareHot(connection, [now, keyId, organizationId], touchKey.compile()),
 });

@@ -6,7 +6,7 @@ import { capAmount } from '../../domain/money.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
 import { type Reservation, reserve, type WorstCase } from '../../domain/reservation.ts';
 import {
-  type BudgetScope,
+  type Budget,
   budgetRefusal,
   isLimited,
   runningPeriod,
@@ -26,6 +26,7 @@ import {
   type CallWindows,
   type LedgerStatements,
   prepareLedgerStatements,
+  windowValues,
 } from './ledger-statements.ts';
 
 /** What is known of a call before it is dispatched. Its decision has the same id, with another prefix. */
@@ -54,6 +55,8 @@ export interface OpenCall {
   readonly keyId: string;
   /** What one attempt may cost; undefined where no limit applies. */
   readonly reservation: Reservation | undefined;
+  /** The key whose limits its key shares: the call is booked there as well. */
+  readonly sharesLimitsOf: string | null;
   /** Held back while the call is open, in pico-dollars: the reservation, and what attempts that failed have cost. */
   held: bigint;
   readonly windows: CallWindows;
@@ -126,7 +129,7 @@ export interface Ledger {
 }
 
 /** What a call is opened by. */
-type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets'>;
+type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets' | 'sharesLimitsOf'>;
 
 /** What the call holds back of its key's limits and of the budgets; undefined where there is none. */
 function hold(key: OpeningKey, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
@@ -143,13 +146,15 @@ const NO_WINDOWS: CallWindows = {
   memberPeriodStartedAt: null,
   projectPeriodStartedAt: null,
   organizationPeriodStartedAt: null,
+  sharedPeriodStartedAt: null,
 };
 
 const WINDOW_OF = {
   member: 'memberPeriodStartedAt',
   project: 'projectPeriodStartedAt',
   organization: 'organizationPeriodStartedAt',
-} as const satisfies Record<BudgetScope, keyof CallWindows>;
+  shared: 'sharedPeriodStartedAt',
+} as const satisfies Record<Budget['scope'], keyof CallWindows>;
 
 /** The windows to which the call belongs; those that do not run are started now. */
 function enterWindows(
@@ -171,8 +176,11 @@ function enterWindows(
   };
   const windows = { ...NO_WINDOWS, periodStartedAt: enter(key, keyId, startPeriod) };
   for (const budget of key.budgets) {
-    windows[WINDOW_OF[budget.scope]] = enter(budget, budget.subjectId, startBudgetPeriod);
+    const start = budget.scope === 'shared' ? startPeriod : startBudgetPeriod;
+    windows[WINDOW_OF[budget.scope]] = enter(budget, budget.subjectId, start);
   }
+  // By it `latestOpenPeriod` finds the call. A window that is not the key's own has no effect there.
+  windows.periodStartedAt ??= windows.sharedPeriodStartedAt;
   return windows;
 }
 
@@ -198,7 +206,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
     const { keyId, organizationId } = call;
     const row = statements.selectKey.get(keyId, organizationId);
     if (row === undefined) throw new Error(`The organization has no key ${keyId}.`);
-    return { ...row, budgets: budgets.of(call) };
+    return { ...row, budgets: budgets.of(call, row.sharesLimitsOf) };
   };
 
   /** The number of the next row. It is the last one, whatever the clock does: so open calls can be found from a number on. */
@@ -248,10 +256,14 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       }
       const windows = enterWindows(statements, key, call, now);
       const held = reservation?.amount ?? 0n;
+      const { sharesLimitsOf } = key;
       const { organizationId, projectId, memberId, keyId } = call;
       if (held > 0n) {
         statements.holdBack.run(held, windows.periodStartedAt, keyId, organizationId);
         if (key.budgets.length > 0) statements.holdBackBudgets.run(held, ...budgetValues(call, windows));
+        if (sharesLimitsOf !== null) {
+          statements.holdBack.run(held, windows.sharedPeriodStartedAt, sharesLimitsOf, organizationId);
+        }
       }
       const number = nextNumber(call);
       const day = dayOfNumber(number);
@@ -260,14 +272,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       const own = [bytesOfId(call.id), origin, verdict, now, bytesOfId(call.requestId), call.clientRequestId] as const;
       if (reservation === undefined) statements.insertOpenCall.run(number, ...own);
       else {
-        const { periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt } = windows;
-        const of = [
-          periodStartedAt,
-          memberPeriodStartedAt,
-          projectPeriodStartedAt,
-          organizationPeriodStartedAt,
-        ] as const;
-        statements.insertLimitedCall.run(number, ...own, held, ...of);
+        statements.insertLimitedCall.run(number, ...own, held, ...windowValues(windows));
       }
       const { ruleRevision } = key;
       const providers = organizationProviders(organizationId);
@@ -284,11 +289,12 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         windows,
         ruleRevision,
         providers,
+        sharesLimitsOf,
       };
     },
 
     continueCall(call, charged, now) {
-      const { number, origin, organizationId, keyId, windows, reservation, held } = call;
+      const { number, origin, organizationId, keyId, windows, reservation, held, sharesLimitsOf } = call;
       const found = keys.byId(keyId);
       const key = found === undefined ? invalidKey() : usable(found, now);
       if (key instanceof ApiError) return key;
@@ -300,11 +306,14 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       if (statements.reserveMore.run(more, number, origin) !== 1) return undefined;
       statements.holdBack.run(more, windows.periodStartedAt, keyId, organizationId);
       statements.holdBackBudgets.run(more, ...budgetValues(call, windows));
+      if (sharesLimitsOf !== null) {
+        statements.holdBack.run(more, windows.sharedPeriodStartedAt, sharesLimitsOf, organizationId);
+      }
       return held + more;
     },
 
     settleCall(call, settlement, now) {
-      const { callId, number, origin, organizationId, keyId, windows, reservation, held } = call;
+      const { callId, number, origin, organizationId, keyId, windows, reservation, held, sharesLimitsOf } = call;
       const cost = capAmount(settlement.cost);
       const settled = statements.settleOpenCall.run(
         CALL_STATES[settlement.state],
@@ -330,6 +339,9 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       if (reservation === undefined) statements.bookUnlimited.run(cost, now, keyId, organizationId);
       else statements.bookCost.run(cost, held, windows.periodStartedAt, now, keyId, organizationId);
       if (budgets.mayBind(keyId)) statements.bookBudgets.run(cost, held, ...budgetValues(call, windows));
+      if (sharesLimitsOf !== null) {
+        statements.bookShared.run(cost, held, windows.sharedPeriodStartedAt, sharesLimitsOf, organizationId);
+      }
       return true;
     },
 

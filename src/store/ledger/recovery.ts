@@ -8,11 +8,18 @@ import { budgetValues, CALL_STATES, prepareLedgerStatements } from './ledger-sta
  * nothing) and marked `recovered` (src/admin/README.md, "after a crash"). Returns how many there were.
  */
 export function recoverOpenCalls(db: Database, now: number): number {
-  const { bookCost, bookBudgets, moveMark } = prepareLedgerStatements(db);
+  const { bookCost, bookBudgets, bookShared, moveMark } = prepareLedgerStatements(db);
   const openFrom = build.selectFrom('ledger_mark').select('openFrom');
   return db.transaction(() => {
     const calls = db.all(
-      build.selectFrom('calls').selectAll().where('number', '>=', openFrom).where('state', '=', 'open'),
+      build
+        .selectFrom('calls')
+        .innerJoin('ledger', 'ledger.number', 'calls.number')
+        .innerJoin('keys', 'keys.id', 'calls.keyId')
+        .selectAll('calls')
+        .select(['ledger.sharedPeriodStartedAt', 'keys.sharesLimitsOf'])
+        .where('calls.number', '>=', openFrom)
+        .where('calls.state', '=', 'open'),
     );
     db.run(
       build
@@ -25,6 +32,10 @@ export function recoverOpenCalls(db: Database, now: number): number {
       const { reservation, periodStartedAt, keyId, organizationId } = call;
       bookCost.run(reservation, reservation, periodStartedAt, now, keyId, organizationId);
       bookBudgets.run(reservation, reservation, ...budgetValues(call, call));
+      const { sharesLimitsOf, sharedPeriodStartedAt } = call;
+      if (sharesLimitsOf !== null) {
+        bookShared.run(reservation, reservation, sharedPeriodStartedAt, sharesLimitsOf, organizationId);
+      }
     }
     moveMark.run();
     return calls.length;

@@ -20,6 +20,7 @@ import { managedRules } from './0019-managed-rules.ts';
 import { keyTags } from './0020-key-tags.ts';
 import { callTimes } from './0021-call-times.ts';
 import { aliases } from './0022-aliases.ts';
+import { keyBounds } from './0023-key-bounds.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly string[] = [
   keyTags,
   callTimes,
   aliases,
+  keyBounds,
 ];

@@ -24,7 +24,9 @@ export interface KeyCredential extends ApiKey, SpendState {
   readonly ruleRevision: number;
   readonly cachingEnabled: boolean;
   readonly cacheDurationSeconds: number;
-  /** Of the owner, the project and the organization; a key without a present owner is denied anyway. */
+  /** The key whose limits this one shares. */
+  readonly sharesLimitsOf: string | null;
+  /** Of the owner, the project and the organization, and the limits that it shares; a key without a present owner is denied anyway. */
   readonly budgets: readonly Budget[];
   /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
   readonly secretEndsAt: number | null;
@@ -99,7 +101,7 @@ function prepareFindKeyBy(
       ...key,
       groupIds: JSON.parse(groupIdsJson),
       tags: JSON.parse(tagsJson),
-      budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }),
+      budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }, key.sharesLimitsOf),
       memberId: memberId ?? undefined,
       memberRole: row.memberRole ?? undefined,
       cachingEnabled: row.cachingEnabled === 1,
@@ -156,7 +158,11 @@ function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredent
     const row = statement.get(known.keyId, known.organizationId);
     if (row === undefined) return undefined;
     const { memberId } = known;
-    return { ...known, ...row, budgets: memberId === undefined ? [] : budgets.of({ ...known, memberId }) };
+    return {
+      ...known,
+      ...row,
+      budgets: memberId === undefined ? [] : budgets.of({ ...known, memberId }, row.sharesLimitsOf),
+    };
   };
 }
 

@@ -7,7 +7,7 @@ import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, readPage } from '../db/page.ts';
 import { raiseRuleRevision } from '../db/rule-revision.ts';
 import { build } from '../db/sql.ts';
-import type { KeysTable, Row, StoredSecret } from '../db/tables.ts';
+import type { Flag, KeysTable, Row, StoredSecret } from '../db/tables.ts';
 import { insertSubject } from './insert-subject.ts';
 
 /** Of these a key's state and its room to spend are derived. */
@@ -23,9 +23,11 @@ export const KEY_STATE_COLUMNS = [
   'keys.periodUsageLimit',
   'keys.periodUsageDurationValue',
   'keys.periodUsageDurationUnit',
+  'keys.periodUsageAlignment',
   'keys.currentPeriodUsage',
   'keys.currentPeriodReserved',
   'keys.currentPeriodStartedAt',
+  'keys.sharesLimitsOf',
 ] as const;
 
 const COLUMNS = [
@@ -38,6 +40,8 @@ const COLUMNS = [
   'lastUsedAt',
   'previousSecretEndsAt',
   'tagsJson',
+  'limitedBySelf',
+  'sharesLimitsOf',
   'createdAt',
   'updatedAt',
 ] as const;
@@ -47,7 +51,7 @@ export type KeyRecord = ApiKey & SpendState & Row<KeysTable, (typeof COLUMNS)[nu
 
 export type NewKey = StoredSecret &
   Row<KeysTable, 'id' | 'organizationId' | 'projectId' | 'createdBy' | 'description' | 'kind' | 'expiresAt'> &
-  Partial<Pick<Row<KeysTable>, 'tagsJson'>> &
+  Partial<Pick<Row<KeysTable>, 'tagsJson' | 'limitedBySelf' | 'sharesLimitsOf' | 'periodUsageAlignment'>> &
   Pick<SpendState, 'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'>;
 
 /** What may change on a key: the columns of its transitions, its label, its tags, its secret. */
@@ -55,6 +59,7 @@ export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
   Partial<StoredSecret> & {
     description?: string;
     tagsJson?: string;
+    limitedBySelf?: Flag;
     /** Keeps the secret that is there as the previous one until then; null ends the previous one. */
     previousSecretEndsAt?: number | null;
   };
@@ -110,6 +115,20 @@ export function listKeys(db: Database, organizationId: string, filter: KeyFilter
   if (filter.createdBy !== undefined) query = query.where('createdBy', '=', filter.createdBy);
   return readPage(db, query, page);
 }
+
+/** Keys of one member that are looked at for what their next key may be given. */
+const MAX_BINDING_KEYS = 1000;
+
+/** The regular keys of a member, deleted ones too: first those whose limits others chose, then the newest. */
+export const listKeysOfMember = (db: Database, organizationId: string, memberId: string): KeyRecord[] =>
+  db.all(
+    keysOf(organizationId)
+      .where('createdBy', '=', memberId)
+      .where('kind', '=', 'regular')
+      .orderBy('limitedBySelf')
+      .orderBy('id', 'desc')
+      .limit(MAX_BINDING_KEYS),
+  );
 
 /** Every regular key that is not deleted, by id: many rows, but short ones. */
 export const listKeyDescriptions = (

@@ -45,11 +45,11 @@ export function getOrganization(db: Database, organizationId: string): Organizat
 export const listOrganizations = (db: Database): OrganizationRecord[] =>
   db.all(build.selectFrom('organizations').selectAll().orderBy('id'));
 
-/** Changes name or plan of the organization; 404 when there is none. */
+/** Changes the organization; 404 when there is none. */
 export function updateOrganization(
   db: Database,
   organizationId: string,
-  changes: { name?: string; plan?: Plan },
+  changes: { name?: string; plan?: Plan; newKeyLimitsJson?: string | null },
   now: number,
 ): OrganizationRecord {
   db.run(

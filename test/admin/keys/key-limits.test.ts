@@ -7,6 +7,7 @@ const present = {
   periodUsageLimit: 10n * PICO_PER_USD,
   periodUsageDurationValue: 1,
   periodUsageDurationUnit: 'day',
+  periodUsageAlignment: null,
 } as const;
 
 const week = { periodUsageLimit: '0', periodUsageDurationValue: 2, periodUsageDurationUnit: 'week' } as const;

@@ -59,12 +59,14 @@ describe('a new key', () => {
       periodUsageLimit: null,
       periodUsageDurationValue: null,
       periodUsageDurationUnit: null,
+      periodUsageAlignment: null,
       currentPeriodUsage: null,
       currentPeriodStartedAt: null,
       currentPeriodResetAt: null,
       lastUsedAt: null,
       previousTokenEndsAt: null,
       tags: [],
+      sharesLimitsOf: null,
       token: 'pcl_secret',
     });
     expect(keyReads().find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);

@@ -189,7 +189,7 @@ describe('consent', () => {
     const application = new Application(gateway);
     await application.register();
     const { text } = (await application.askConsent()).page;
-    expect(text).toContain(`<option value="${own.id}">`);
+    expect(text).toContain(`<option value="${own.id}" selected>`);
     expect(foreign.filter((id) => text.includes(id))).toEqual([]);
   });
 

@@ -25,7 +25,9 @@ describe('what was read once', () => {
     const seen: (string | undefined)[] = [];
     reads.set('key', 'first', freshness.lastEpoch());
     seen.push(reads.get('key'), reads.get('another key'));
-    other.connection.exec("INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)");
+    other.connection.exec(
+      "INSERT INTO organizations (id, name, plan, ruleRevision, createdAt, updatedAt) VALUES ('org_1', 'One', 'enterprise', 0, 1, 1)",
+    );
     await nextTurn();
     seen.push(reads.get('key'));
     reads.set('key', 'second', freshness.lastEpoch());
@@ -41,7 +43,7 @@ describe('what was read once', () => {
     const db = openDatabase(path);
     const other = openDatabase(path);
     other.connection.exec(`
-      INSERT INTO organizations VALUES ('org_1', 'One', 'enterprise', 0, 1, 1);
+      INSERT INTO organizations (id, name, plan, ruleRevision, createdAt, updatedAt) VALUES ('org_1', 'One', 'enterprise', 0, 1, 1);
       INSERT INTO projects (id, organizationId, name, createdAt, updatedAt) VALUES ('proj_1', 'org_1', 'One', 1, 1);
       INSERT INTO members (id, organizationId, email, role, createdAt, updatedAt) VALUES ('mem_1', 'org_1', 'a@b.c', 'owner', 1, 1);
       INSERT INTO keys (id, organizationId, projectId, createdBy, description, secretHash, pepperId, mask, createdAt, updatedAt)
@@ -95,7 +97,9 @@ describe('what was read once', () => {
     const other = openDatabase(path);
     const freshness = new Freshness(db.connection);
     const insert = (id: string) =>
-      other.connection.exec(`INSERT INTO organizations VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`);
+      other.connection.exec(
+        `INSERT INTO organizations (id, name, plan, ruleRevision, createdAt, updatedAt) VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`,
+      );
     const epochs = [freshness.epoch()];
     insert('org_1');
     epochs.push(freshness.epoch());
@@ -116,7 +120,9 @@ describe('what was read once', () => {
     for (const id of ['org_1', 'org_2']) {
       expect(reads.get('key')).toBeUndefined();
       const epoch = freshness.lastEpoch();
-      other.connection.exec(`INSERT INTO organizations VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`);
+      other.connection.exec(
+        `INSERT INTO organizations (id, name, plan, ruleRevision, createdAt, updatedAt) VALUES ('${id}', 'One', 'enterprise', 0, 1, 1)`,
+      );
       await nextTurn();
       if (id === 'org_2') freshness.epoch(); // Someone else looks meanwhile.
       reads.set('key', 'read before', epoch);

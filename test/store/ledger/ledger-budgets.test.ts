@@ -203,6 +203,7 @@ test('each budget has windows of its own: a call that outlives one settles into 
     memberPeriodStartedAt: START + HOUR,
     projectPeriodStartedAt: null,
     organizationPeriodStartedAt: START + HOUR,
+    sharedPeriodStartedAt: null,
   });
   expect(await budget(it, 'organization')).toMatchObject({
     usage: 160n,

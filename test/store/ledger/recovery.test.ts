@@ -40,6 +40,28 @@ test('what a crash left open is booked at its reservation, in its window, and ma
   }
 });
 
+test('a call with a key that shares limits is recovered there as well, in their window', async () => {
+  const { store, clock, path, tenant } = await storeWithTenant();
+  const day = { periodUsageLimit: 1000n, periodUsageDurationValue: 1, periodUsageDurationUnit: 'day' } as const;
+  const limited = newKey(tenant, day);
+  const sharing = newKey(tenant, { sharesLimitsOf: limited.id });
+  await store.write((db, now) => [insertKey(db, limited, now), insertKey(db, sharing, now)]);
+  const call = await store.openCall(newCall(tenant, { keyId: sharing.id }), newDecision(), costing(70n));
+
+  const next = createStore({ path, clock });
+  try {
+    const sums = (id: string) => next.read((db) => getKey(db, tenant.organizationId, id));
+    expect(await sums(limited.id)).toMatchObject({ usage: 0n, reserved: 70n, currentPeriodReserved: 70n });
+    expect(await next.recoverOpenCalls()).toBe(1);
+    const booked = { usage: 70n, reserved: 0n, currentPeriodReserved: 0n };
+    expect(await sums(limited.id)).toMatchObject({ ...booked, currentPeriodUsage: 70n });
+    expect(await sums(sharing.id)).toMatchObject({ ...booked, currentPeriodUsage: 0n });
+    expect(await store.settleCall(call, settlement())).toBe(false);
+  } finally {
+    next.close();
+  }
+});
+
 test('a call that stays open while thousands come and go is found by the recovery, and so is one opened after them', async () => {
   const { store, clock, path, tenant } = await storeWithTenant();
   const open = () => store.openCall(newCall(tenant), newDecision(), costing());

@@ -46,7 +46,7 @@ describe('the first run', () => {
       ]),
     ).toEqual([
       false,
-      { id: organizationId, name: 'Acme', plan: 'enterprise', ruleRevision: 0, ...times },
+      { id: organizationId, name: 'Acme', plan: 'enterprise', ruleRevision: 0, newKeyLimitsJson: null, ...times },
       { id: projectId, organizationId, name: 'Default', cachingEnabled: true, cacheDurationSeconds: 60, ...times },
       { id: memberId, organizationId, email: 'owner@acme.test', name: null, role: 'owner', ...times },
       {

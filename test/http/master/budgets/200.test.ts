@@ -16,6 +16,7 @@ const none = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: null,
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,

@@ -27,12 +27,14 @@ const ownerKey = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: null,
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
   tags: [],
+  sharesLimitsOf: null,
 };
 const developerKey = {
   ...ownerKey,

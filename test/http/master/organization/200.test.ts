@@ -9,7 +9,14 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const organization = { id: ID.organization, createdAt: START, updatedAt: START, name: 'Example', plan: 'enterprise' };
+const organization = {
+  id: ID.organization,
+  createdAt: START,
+  updatedAt: START,
+  name: 'Example',
+  plan: 'enterprise',
+  newKeyLimits: null,
+};
 
 describe('GET /v1/master/organization', () => {
   it.each(['owner', 'admin', 'developer'] as const)('shows it to an %s', async (role) => {

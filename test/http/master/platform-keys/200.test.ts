@@ -29,12 +29,14 @@ const platformKey = {
   periodUsageLimit: null,
   periodUsageDurationValue: null,
   periodUsageDurationUnit: null,
+  periodUsageAlignment: null,
   currentPeriodUsage: null,
   currentPeriodStartedAt: null,
   currentPeriodResetAt: null,
   lastUsedAt: null,
   previousTokenEndsAt: null,
   tags: [],
+  sharesLimitsOf: null,
 };
 
 it('GET /v1/master/platform-keys lists platform keys and no others, by project too; developers their own', async () => {

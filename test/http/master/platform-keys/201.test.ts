@@ -42,12 +42,14 @@ it('POST /v1/master/platform-keys makes a key whose token is shown once, and whi
     periodUsageLimit: null,
     periodUsageDurationValue: null,
     periodUsageDurationUnit: null,
+    periodUsageAlignment: null,
     currentPeriodUsage: null,
     currentPeriodStartedAt: null,
     currentPeriodResetAt: null,
     lastUsedAt: null,
     previousTokenEndsAt: null,
     tags: [],
+    sharesLimitsOf: null,
   });
 
   const call = await send(gateway.origin, {
