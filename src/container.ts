@@ -21,7 +21,7 @@ import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { pictureFault } from './mcp/preview.ts';
 import { REFUSAL_CODES } from './policy/archive/bundle-refused.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
-import { checkDataDir } from './store/backup/check-data-dir.ts';
+import { beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
 import { lockDataDir } from './store/db/lock.ts';
 import { positionNow } from './store/ledger/call-follower.ts';
@@ -76,6 +76,7 @@ async function build(
   closers.add(() => lock.release());
   // Next to a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
+  if (create) beginDatabase(config.dataDir);
   const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
@@ -129,7 +130,7 @@ async function build(
       telemetry,
       store,
       catalog,
-      sandboxOrigin: sandbox?.origin,
+      sandbox,
       takeRate,
       canRecord: createRecordingCheck(store, clock),
       policy: policy.inForce(),

@@ -29,6 +29,7 @@ import { loadAuthorizationServer } from './oauth/load.ts';
 import { createFetchDocument, DOCUMENT_BOUNDS } from './oauth/metadata-documents.ts';
 import { createActivePolicy, type PolicyInForce } from './policy/active-policy.ts';
 import { createProviders } from './providers/providers.ts';
+import type { Sandbox } from './providers/sandbox/sandbox.ts';
 import { createTokenEstimator } from './providers/tokens/token-estimate.ts';
 import type { CanRecord } from './store/recording-check.ts';
 import type { ServerSecrets } from './store/secrets/secrets.ts';
@@ -42,7 +43,7 @@ export interface GatewayDeps {
   readonly telemetry: Telemetry;
   readonly store: Store;
   readonly catalog: Catalog;
-  readonly sandboxOrigin: string | undefined;
+  readonly sandbox: Sandbox | undefined;
   readonly takeRate: TakeRate;
   readonly canRecord: CanRecord;
   /** By which it begins to decide. */
@@ -85,7 +86,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
   });
   closers.add(() => transport.close());
   const providers = createProviders({
-    sandboxOrigin: deps.sandboxOrigin,
+    sandbox: deps.sandbox,
     upstreams: config.upstreams,
     serviceProviders: config.serviceProviders,
     pepper: peppers[0],

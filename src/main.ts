@@ -28,8 +28,11 @@ Try it:
 `;
 }
 
+const DEBUG_WARNING =
+  '  log         LOG_LEVEL=debug writes the words with which providers explain failures: they can quote prompts.\n';
+
 /** Where it listens, and which providers can be called: a credential that is missing shows here, not at the first call. */
-function greeting({ build, gateway, management, providers }: Container): string {
+function greeting({ build, gateway, management, providers }: Container, { logLevel }: Config): string {
   const width = Math.max(0, ...providers.map(({ name }) => name.length));
   const lines = providers.map(({ name, credential }) => `${name.padEnd(width)}  ${credential}`);
   const { version, commit, schema } = build;
@@ -37,7 +40,7 @@ function greeting({ build, gateway, management, providers }: Container): string 
   gateway     ${gateway.origin}
   management  ${management.origin}
   providers   ${lines.join(`\n${' '.repeat(14)}`) || 'none: nothing can be called until one has a credential'}
-`;
+${logLevel === 'debug' ? DEBUG_WARNING : ''}`;
 }
 
 /** Resolves with the name of the first signal that asks the process to stop; the second one ends it at once. */
@@ -64,7 +67,7 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   process.umask(0o077);
   const config = readConfig(env);
   const container = await createContainer(config);
-  process.stdout.write(greeting(container));
+  process.stdout.write(greeting(container, config));
   if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, config, container.firstRun)}\n`);
   const signal = await stop;
   process.stdout.write(`${signal}: finishing what runs.\n`);

@@ -4458,7 +4458,7 @@ export interface Environment {
    */
   DEFAULT_MAX_OUTPUT_TOKENS: string;
   /**
-   * Least severe level that is logged.
+   * Least severe level that is logged. At `debug`, and only there, the log has the words with which providers explain failures, which can quote prompts and answers: the start says so.
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /**

@@ -7,6 +7,7 @@ import type { AddressPolicy } from '../net/address-policy.ts';
 import { anthropicAdapter } from './anthropic/anthropic.ts';
 import { googleAdapter } from './google/google.ts';
 import { openAiAdapterFor } from './openai/openai.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
 import type { Adapter, BaseUrl } from './wire/adapter.ts';
 
 /** Someone who serves models: how to talk to it, and where. */
@@ -28,7 +29,7 @@ export interface Credential {
   readonly source: 'service' | 'byok';
   /** Absent: the upstream asks for none. Never logged, never answered. */
   readonly secret?: string;
-  /** Fingerprint of the secret for `metadata.routing`; present exactly when there is one. */
+  /** Fingerprint of the secret for `metadata.routing`; present exactly when there is one that someone configured. */
   readonly apiKeyHash?: string;
   readonly providerKeyId?: string;
   readonly providerKeyLabel?: string;
@@ -47,8 +48,8 @@ export interface Providers {
 }
 
 export interface ProvidersOptions {
-  /** Origin of the running sandbox; absent when it is off. */
-  readonly sandboxOrigin?: string | undefined;
+  /** The running sandbox; absent when it is off. */
+  readonly sandbox?: Pick<Sandbox, 'origin' | 'key'> | undefined;
   readonly upstreams: readonly UpstreamConfig[];
   readonly serviceProviders: readonly ServiceProvider[];
   readonly pepper: Pepper;
@@ -82,7 +83,7 @@ interface Known {
 }
 
 export function createProviders(options: ProvidersOptions): Providers {
-  const { pepper, sandboxOrigin, upstreams, serviceProviders } = options;
+  const { pepper, sandbox, upstreams, serviceProviders } = options;
   const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
   const known = new Map<string, Known>();
   const add = (
@@ -107,7 +108,9 @@ export function createProviders(options: ProvidersOptions): Providers {
     add(id, wire, configured?.baseUrl ?? baseUrl, credential, configured?.fields);
   }
   for (const { name, baseUrl, apiKey, fields } of upstreams) add(name, 'openai', baseUrl, service(apiKey), fields);
-  if (sandboxOrigin !== undefined) add('sandbox', 'openai', `${sandboxOrigin}/v1`, { source: 'service' });
+  // Its key is no credential of anyone's, so that it has no fingerprint.
+  if (sandbox !== undefined)
+    add('sandbox', 'openai', `${sandbox.origin}/v1`, { source: 'service', secret: sandbox.key });
 
   return {
     find: (providerId) => known.get(providerId)?.provider,

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
@@ -78,7 +79,7 @@ const filesIn = (folder: string): Record<string, string> =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .map((name): [string, string] => [name, path.join(folder, name)])
-      .filter(([, file]) => statSync(file).isFile())
+      .filter(([, file]) => statSync(file, { throwIfNoEntry: false })?.isFile())
       .map(([name, file]) => [name, createHash('sha256').update(readFileSync(file)).digest('hex')]),
   );
 
@@ -347,6 +348,61 @@ describe('a database that is none, or not whole, next to secrets', () => {
     );
   });
 
+  it('that is lost is not begun again next to its secrets, until an operator moves them away', async () => {
+    const [file, secrets] = [databasePath(dataDir), secretsPath(dataDir)];
+    for (const lost of [file, `${file}-wal`, `${file}-shm`]) rmSync(lost, { force: true });
+    writeFileSync(path.join(dataDir, 'lock.sqlite'), '');
+    await expectRefusals(
+      [['serve']],
+      `${file} is missing, and ${secrets} belongs to one: put the database back (portcullis restore <folder>), or move ${secrets} away to begin with a new database, in which no key of the old one is valid.`,
+    );
+    rmSync(secrets);
+    const server = await serve({ DATA_DIR: dataDir });
+    expect(server.key).toBeDefined();
+  });
+
+  it.each(['portcullis.sqlite', 'secrets.json'])('a link %s that leads nowhere is not followed', async (name) => {
+    const link = path.join(dataDir, name);
+    rmSync(link);
+    symlinkSync('../elsewhere', link);
+    await expectRefusals(
+      [['serve'], ['keys', 'list']],
+      `${link} is a link to ../elsewhere, which is not there: put back what it leads to, or remove the link.`,
+    );
+    expect(readdirSync(root)).not.toContain('elsewhere');
+  });
+
+  it.each(['', '/below'])(
+    'a DATA_DIR that is a link which leads nowhere, with %j behind it, is not made',
+    async (below) => {
+      const link = path.join(root, 'unmounted');
+      symlinkSync(path.join(root, 'disk'), link);
+      const refused = await portcullis(['serve'], { ...PORTS, DATA_DIR: `${link}${below}` });
+      rmSync(link);
+      expect([refused.code, refused.stdout, refused.stderr, readdirSync(root).includes('disk')]).toEqual([
+        1,
+        '',
+        `portcullis: DATA_DIR: cannot write ${link}${below}: ${link} is a link to ${path.join(root, 'disk')}, which is not there: put back what it leads to, or remove the link.\n`,
+        false,
+      ]);
+    },
+  );
+
+  it('a first start that failed, or was killed, before there was a database is made again', async () => {
+    const fresh = path.join(root, 'fresh');
+    const failed = await portcullis(['serve'], {
+      ...PORTS,
+      DATA_DIR: fresh,
+      DECISION_LOG_FILE: path.join(original, 'a/b'),
+    });
+    expect([failed.code, readdirSync(fresh)]).toEqual([1, expect.arrayContaining(['secrets.json'])]);
+    const server = await serve({ DATA_DIR: fresh });
+    expect([server.key, readdirSync(fresh).includes('portcullis.sqlite.new')]).toEqual([expect.any(String), false]);
+    server.child.kill('SIGKILL');
+    await server.ended;
+    rmSync(fresh, { recursive: true });
+  });
+
   it('of a process that was killed keeps its log', async () => {
     const server = await serve({ DATA_DIR: dataDir });
     expect((await run(['keys', 'create', '--description', 'New'])).code).toBe(0);
@@ -376,13 +432,6 @@ describe('what is as it should be', () => {
     rmSync(dataDir, { recursive: true });
     await expectServed({ PEPPER: OTHER_KEY, ENCRYPTION_KEY: OTHER_KEY });
     await expectServed({ PEPPER: OTHER_KEY, ENCRYPTION_KEY: OTHER_KEY });
-  });
-
-  it('a folder with secrets alone is a first run that uses them', async () => {
-    rmSync(databasePath(dataDir));
-    const before = readFileSync(secretsPath(dataDir));
-    await expectServed();
-    expect(readFileSync(secretsPath(dataDir))).toEqual(before);
   });
 
   it('what a first run left that was cut off is made again', async () => {

@@ -146,7 +146,9 @@ it.each([
 
   child.kill('SIGTERM');
 
-  expect(lines((await ended).stdout)).toMatchObject([
+  const { stdout } = await ended;
+  expect(stdout.includes('LOG_LEVEL=debug writes the words with which providers')).toBe(level === 'debug');
+  expect(lines(stdout)).toMatchObject([
     {
       level: 40,
       callId: expect.stringMatching(/^call_/),

@@ -5,7 +5,7 @@ import { apiKeyHash, createProviders, parseBaseUrl } from '../../src/providers/p
 const pepper = { id: 'p1', key: Buffer.from('pepper') };
 
 const providers = createProviders({
-  sandboxOrigin: 'http://127.0.0.1:4000',
+  sandbox: { origin: 'http://127.0.0.1:4000', key: 'key-of-the-sandbox' },
   upstreams: [
     { name: 'ollama', baseUrl: 'http://127.0.0.1:11434/v1', apiKey: undefined, models: [], fields: [] },
     { name: 'acme', baseUrl: 'https://acme.example', apiKey: 'sk-acme', models: [], fields: [] },
@@ -84,6 +84,10 @@ describe('createProviders', () => {
       providerKeyId: 'pkey_1',
       providerKeyLabel: 'Ours',
     });
+  });
+
+  it('sends the sandbox its key, and shows no fingerprint of it', () => {
+    expect(providers.serviceCredential('sandbox')).toEqual({ source: 'service', secret: 'key-of-the-sandbox' });
   });
 
   it('has no sandbox where it is off', () => {

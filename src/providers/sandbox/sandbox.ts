@@ -1,3 +1,4 @@
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { ThreadsBusy } from '../../lib/threads.ts';
@@ -12,6 +13,8 @@ import { readBody, sendError, sendJson } from './wire.ts';
 export interface Sandbox {
   /** `http://127.0.0.1:<port>`; the API stands under `/v1`. */
   readonly origin: string;
+  /** It answers only those who send this key, as OpenAI's clients do. Another one for each start. */
+  readonly key: string;
   close(): Promise<void>;
 }
 
@@ -21,10 +24,13 @@ const SLOW: SandboxPace = { firstByteMs: 1500, chunkMs: 100 };
 
 /**
  * The embedded upstream: a deterministic server of OpenAI's wire format on a free loopback port, so that the product works
- * without an account and without a network. To the gateway it is a provider like any other.
+ * without an account and without a network. To the gateway it is a provider like any other. Other processes of the machine, and web
+ * pages that give their own name to its address, are turned away.
  */
 export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
   const painter = createPainter();
+  const key = randomBytes(32).toString('base64url');
+  let host = '';
   const routes: Readonly<Record<string, Route>> = {
     'GET /v1/models': (_body, response) => sendJson(response, 200, modelList()),
     'POST /v1/chat/completions': (body, response, signal) => completeChat(body, response, { slow, painter }, signal),
@@ -32,14 +38,18 @@ export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
     'POST /v1/moderations': moderate,
   };
   const server = createServer((request, response) => {
-    void serve(request, response, routes);
+    const refused = refusalOf(request, host, key);
+    if (refused === undefined) void serve(request, response, routes);
+    else refuse(response, refused);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the sandbox has no port');
+  host = `127.0.0.1:${address.port}`;
   return {
-    origin: `http://127.0.0.1:${address.port}`,
+    origin: `http://${host}`,
+    key,
     async close() {
       const closed = once(server, 'close');
       server.close();
@@ -48,6 +58,24 @@ export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
       await painter.close();
     },
   };
+}
+
+type Refusal = readonly [status: number, code: string, message: string];
+
+/** Why a request is not for the sandbox, judged by its head alone; undefined: it is. */
+function refusalOf({ headers }: IncomingMessage, host: string, key: string): Refusal | undefined {
+  if (headers.host !== host) return [421, 'misdirected_request', 'The sandbox does not have this name.'];
+  const { authorization = '' } = headers;
+  if (timingSafeEqual(digestOf(authorization), digestOf(`Bearer ${key}`))) return undefined;
+  return [401, 'invalid_api_key', 'The sandbox answers its own gateway alone.'];
+}
+
+const digestOf = (text: string): Buffer => hash('sha256', text, 'buffer');
+
+/** The connection ends with the answer: the body is not read. */
+function refuse(response: ServerResponse, [status, code, message]: Refusal): void {
+  response.setHeader('connection', 'close');
+  sendError(response, status, code, message);
 }
 
 async function serve(

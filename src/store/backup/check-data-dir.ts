@@ -1,6 +1,8 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { assertNoDanglingLink } from '../../folders.ts';
 import { isKeyOfChain } from '../audit/audit-chain.ts';
 import { databasePath, hasDatabase } from '../db/data-dir.ts';
+import { draftPath } from '../db/database.ts';
 import {
   inWords,
   lackingSecrets,
@@ -33,6 +35,7 @@ export interface DataDirCheck {
 export function checkDataDir(check: DataDirCheck): ServerSecrets | undefined {
   const { dataDir, given } = check;
   const path = databasePath(dataDir);
+  for (const file of [path, secretsPath(dataDir)]) assertNoDanglingLink(file);
   if (!hasDatabase(dataDir)) {
     assertNeverThere(path);
     return undefined;
@@ -42,6 +45,22 @@ export function checkDataDir(check: DataDirCheck): ServerSecrets | undefined {
     assertSecretsFit(db, secrets, check);
     return secrets;
   });
+}
+
+/**
+ * Before a server makes a database: notes that by its draft, so that a start that is cut off before there is one can be made again.
+ * @throws Error where there are secrets from an earlier start: their database is lost, and in a new one no key of it would be valid
+ */
+export function beginDatabase(dataDir: string): void {
+  const [database, secrets] = [databasePath(dataDir), secretsPath(dataDir)];
+  const draft = draftPath(database);
+  if (existsSync(draft)) return;
+  if (existsSync(secrets)) {
+    throw new Error(
+      `${database} is missing, and ${secrets} belongs to one: put the database back (portcullis restore <folder>), or move ${secrets} away to begin with a new database, in which no key of the old one is valid.`,
+    );
+  }
+  writeFileSync(draft, '', { mode: 0o600 });
 }
 
 /** A log without its database: a new one would take its place, and what was in it would be lost. */

@@ -13,7 +13,7 @@ export function createDataDir(dataDir: string): void {
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);
-    throw new ConfigError(`DATA_DIR: cannot write ${dataDir}: ${fault}.`);
+    throw new ConfigError(`DATA_DIR: cannot write ${dataDir}: ${fault.replace(/\.$/, '')}.`);
   }
 }
 

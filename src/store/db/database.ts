@@ -39,9 +39,12 @@ export interface Database {
 
 const IN_MEMORY = ':memory:';
 
+/** A database is made here, and moved to its place once it is whole. */
+export const draftPath = (path: string): string => `${path}.new`;
+
 /** Makes it next to its place and moves it there: if this is cut off, no half database has the name of a whole one. */
 function createDatabase(path: string): void {
-  const draft = `${path}.new`;
+  const draft = draftPath(path);
   for (const leftover of [draft, `${draft}-journal`]) rmSync(leftover, { force: true });
   openFile(draft, {}, migrate).close();
   renameSync(draft, path);

@@ -9,7 +9,7 @@ let client: OpenAI;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  client = new OpenAI({ apiKey: 'none', baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
+  client = new OpenAI({ apiKey: sandbox.key, baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
 });
 
 afterAll(() => sandbox.close());
@@ -20,7 +20,11 @@ const draw = (more: More = {}) =>
   client.images.generate({ model: 'sandbox-image-plus', prompt: 'a red fox', size: '64x32', ...more });
 
 const post = (body: object) =>
-  fetch(`${sandbox.origin}/v1/images/generations`, { method: 'POST', body: JSON.stringify(body) });
+  fetch(`${sandbox.origin}/v1/images/generations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${sandbox.key}` },
+    body: JSON.stringify(body),
+  });
 
 async function pictures(more: More = {}): Promise<string[]> {
   const { data = [] } = await draw(more);

@@ -7,7 +7,7 @@ let client: OpenAI;
 
 beforeAll(async () => {
   sandbox = await startSandbox();
-  client = new OpenAI({ apiKey: 'none', baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
+  client = new OpenAI({ apiKey: sandbox.key, baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
 });
 
 afterAll(() => sandbox.close());
@@ -97,7 +97,11 @@ describe('the moderation of the sandbox', () => {
     ['an empty list', { model: 'sandbox-moderation', input: [] }, 400],
     ['the directive to fail', { model: 'sandbox-moderation', input: ['x', 'fail:503'] }, 503],
   ])('is refused for %s', async (_name, body, status) => {
-    const response = await fetch(`${sandbox.origin}/v1/moderations`, { method: 'POST', body: JSON.stringify(body) });
+    const response = await fetch(`${sandbox.origin}/v1/moderations`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sandbox.key}` },
+      body: JSON.stringify(body),
+    });
 
     expect(response.status).toBe(status);
     expect(await response.json()).toHaveProperty('error.message');

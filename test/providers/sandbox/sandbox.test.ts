@@ -2,13 +2,15 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { jsonSample } from '../../../src/providers/sandbox/json-sample.ts';
 import { type Sandbox, startSandbox } from '../../../src/providers/sandbox/sandbox.ts';
+import { openRaw } from '../../support/raw.ts';
+import { type Answer, send } from '../../support/request.ts';
 
 let sandbox: Sandbox;
 let client: OpenAI;
 
 beforeAll(async () => {
   sandbox = await startSandbox({ firstByteMs: 20, chunkMs: 1 });
-  client = new OpenAI({ apiKey: 'none', baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
+  client = new OpenAI({ apiKey: sandbox.key, baseURL: `${sandbox.origin}/v1`, maxRetries: 0 });
 });
 
 afterAll(() => sandbox.close());
@@ -170,9 +172,57 @@ describe('the sandbox', () => {
     ['no messages', 400, '{"model":"sandbox-free"}', '/v1/chat/completions'],
     ['an unknown path', 404, '{}', '/v1/embeddings'],
   ])('refuses %s', async (_name, status, body, path) => {
-    const response = await fetch(sandbox.origin + path, { method: 'POST', body });
+    const response = await fetch(sandbox.origin + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sandbox.key}` },
+      body,
+    });
     expect(response.status).toBe(status);
     expect(await response.json()).toHaveProperty('error.message');
+  });
+});
+
+describe('the listener of the sandbox', () => {
+  const ask = (host: string | undefined, authorization: string | undefined, path = '/v1/models') =>
+    send(sandbox.origin, {
+      path,
+      headers: [
+        ['host', host ?? new URL(sandbox.origin).host],
+        ...(authorization === undefined ? [] : [['authorization', authorization] as const]),
+      ],
+    });
+  const outcome = ({ status, json }: Answer) => [status, Object(Object(json).error).code];
+
+  it.each([undefined, '', 'Bearer', 'Bearer none', 'Basic bm9uZQ=='])(
+    'turns another process away that sends the credential %j',
+    async (authorization) => {
+      expect(outcome(await ask(undefined, authorization))).toEqual([401, 'invalid_api_key']);
+      expect(outcome(await ask(undefined, authorization, '/unknown'))).toEqual([401, 'invalid_api_key']);
+    },
+  );
+
+  it('has another key at each start', async () => {
+    const other = await startSandbox();
+    const [mine, theirs] = [`Bearer ${sandbox.key}`, `Bearer ${other.key}`];
+    expect([(await ask(undefined, mine)).status, (await ask(undefined, theirs)).status]).toEqual([200, 401]);
+    await other.close();
+  });
+
+  it.each(['rebound.example', 'localhost', '127.0.0.1', '127.0.0.1:1', '[::1]:80', ''])(
+    'turns a web page away that calls it %j, whatever it sends',
+    async (host) => {
+      for (const authorization of [undefined, `Bearer ${sandbox.key}`]) {
+        expect(outcome(await ask(host, authorization))).toEqual([421, 'misdirected_request']);
+      }
+    },
+  );
+
+  it('reads no body of theirs', async () => {
+    const { ended } = await openRaw(
+      sandbox.origin,
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: ${new URL(sandbox.origin).host}\r\nContent-Length: 60000000\r\n\r\n{`,
+    );
+    expect(await ended).toMatch(/^HTTP\/1\.1 401 .*connection: close/is);
   });
 });
 
@@ -227,6 +277,7 @@ describe('the model of the sandbox that fails on request', () => {
   const fail = (content: string, stream = false) =>
     fetch(`${sandbox.origin}/v1/chat/completions`, {
       method: 'POST',
+      headers: { authorization: `Bearer ${sandbox.key}` },
       body: JSON.stringify({ model: 'sandbox-faulty', messages: [{ role: 'user', content }], stream }),
     });
 
@@ -264,6 +315,7 @@ describe('the model of the sandbox that fails on request', () => {
     const caller = new AbortController();
     const answer = fetch(`${sandbox.origin}/v1/chat/completions`, {
       method: 'POST',
+      headers: { authorization: `Bearer ${sandbox.key}` },
       body: JSON.stringify({ model: 'sandbox-faulty', messages: [{ role: 'user', content }] }),
       signal: caller.signal,
     }).then((response) => response.text());

@@ -21,7 +21,7 @@ describe('the providers that the operator serves', () => {
     const config = readConfig(env);
     const { sandbox, upstreams, serviceProviders } = config;
     const providers = createProviders({
-      sandboxOrigin: sandbox ? 'http://127.0.0.1:1' : undefined,
+      sandbox: sandbox ? { origin: 'http://127.0.0.1:1', key: 'key' } : undefined,
       upstreams,
       serviceProviders,
       pepper,
