@@ -1542,6 +1542,31 @@ export type InvitationStatus = 'pending' | 'accepted' | 'revoked' | 'expired';
  */
 export interface KeyAnswer {
   key: KeyRecord;
+  applications?: RolledApplications;
+}
+
+/**
+ * Only of a key that was rolled, on the command line: its OAuth applications that end, and those that go on.
+ */
+export interface RolledApplications {
+  ended: ApplicationRecord[];
+  kept: ApplicationRecord[];
+}
+
+/**
+ * An OAuth application that acts with a key.
+ */
+export interface ApplicationRecord {
+  id: string;
+  memberId: string;
+  keyId: string;
+  clientId: string;
+  clientName: string;
+  createdAt: string;
+  /**
+   * When it ends by itself, together with the old token of the key.
+   */
+  endsAt?: string;
 }
 
 /**

@@ -20,6 +20,7 @@ import type {
   AliasPatch,
   AliasRecord,
   AliasWeights,
+  ApplicationRecord,
   AuditActor,
   AuditList,
   AuditRecord,
@@ -257,6 +258,7 @@ import type {
   ReplayRule,
   ReplayUnjudged,
   ResponseFormat,
+  RolledApplications,
   RoutingAttempt,
   RuleAnswer,
   RuleChangeAnswer,
@@ -344,6 +346,7 @@ export declare const validateAliasModels: Validator<AliasModels>;
 export declare const validateAliasPatch: Validator<AliasPatch>;
 export declare const validateAliasRecord: Validator<AliasRecord>;
 export declare const validateAliasWeights: Validator<AliasWeights>;
+export declare const validateApplicationRecord: Validator<ApplicationRecord>;
 export declare const validateAuditActor: Validator<AuditActor>;
 export declare const validateAuditList: Validator<AuditList>;
 export declare const validateAuditRecord: Validator<AuditRecord>;
@@ -581,6 +584,7 @@ export declare const validateReplayResult: Validator<ReplayResult>;
 export declare const validateReplayRule: Validator<ReplayRule>;
 export declare const validateReplayUnjudged: Validator<ReplayUnjudged>;
 export declare const validateResponseFormat: Validator<ResponseFormat>;
+export declare const validateRolledApplications: Validator<RolledApplications>;
 export declare const validateRoutingAttempt: Validator<RoutingAttempt>;
 export declare const validateRuleAnswer: Validator<RuleAnswer>;
 export declare const validateRuleChangeAnswer: Validator<RuleChangeAnswer>;

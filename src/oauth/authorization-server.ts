@@ -1,12 +1,16 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { givesAccess } from '../admin/keys/oauth-grants.ts';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { clientHost, hashOAuthSecret, OAUTH_PATHS, resourceOf, SCOPE } from '../domain/oauth-token.ts';
 import { plainText } from '../lib/text.ts';
-import { isBoundClient } from '../store/sign-in/oauth.ts';
+import type { Database } from '../store/db/database.ts';
+import { consumeOAuthItem } from '../store/sign-in/oauth.ts';
 import { DocumentFault } from './metadata-documents.ts';
-import { type AdapterDeps, type Binding, SqliteAdapter } from './sqlite-adapter.ts';
+import { noRequest } from './requests.ts';
+import { type AdapterDeps, type Admission, runWrites, SqliteAdapter, type Write } from './sqlite-adapter.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -23,7 +27,7 @@ const LIFETIMES = {
   Session: HOUR,
 } as const;
 
-export interface AuthorizationServerDeps extends Omit<AdapterDeps, 'bindings'> {
+export interface AuthorizationServerDeps extends Pick<AdapterDeps, 'store' | 'clock'> {
   /** Scheme, host and port at which clients reach the gateway. */
   readonly origin: string;
   /** Signs cookies. */
@@ -31,7 +35,11 @@ export interface AuthorizationServerDeps extends Omit<AdapterDeps, 'bindings'> {
   /** The page of a member's consent. @param id of the interaction */
   readonly consentPath: (id: string) => string;
   /** Shows a person what went wrong. */
-  readonly showError: (ctx: KoaContextWithOIDC, status: number, message: string) => void;
+  readonly showError: (
+    ctx: Pick<KoaContextWithOIDC, 'status' | 'set' | 'type' | 'body'>,
+    status: number,
+    message: string,
+  ) => void;
   readonly onFailure: (error: unknown) => void;
   /** Fetches the documents of clients that are named by the URL of their metadata, and nothing else. */
   readonly fetch: NonNullable<Configuration['fetch']>;
@@ -39,8 +47,9 @@ export interface AuthorizationServerDeps extends Omit<AdapterDeps, 'bindings'> {
 
 /** What is on its way through the provider: it calls back without saying for which request. */
 interface UnderWay {
-  readonly bindings: Map<string, Binding>;
+  readonly admissions: Map<string, Admission>;
   readonly clientIds: WeakMap<IncomingMessage, string>;
+  readonly pending: AsyncLocalStorage<Write[]>;
 }
 
 /** What a member is asked to allow. */
@@ -61,9 +70,15 @@ export class AuthorizationServer {
   readonly #provider: Provider;
   readonly #handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>;
   readonly #resource: string;
-  readonly #underWay: UnderWay = { bindings: new Map(), clientIds: new WeakMap() };
+  readonly #store: AuthorizationServerDeps['store'];
+  readonly #underWay: UnderWay = {
+    admissions: new Map(),
+    clientIds: new WeakMap(),
+    pending: new AsyncLocalStorage(),
+  };
 
   constructor(deps: AuthorizationServerDeps) {
+    this.#store = deps.store;
     this.#resource = resourceOf(deps.origin);
     this.#provider = new Provider(deps.origin, configurationOf(deps, this.#resource, this.#underWay));
     // The gateway in front says which host and scheme: the caller's own words about them never arrive here.
@@ -73,6 +88,7 @@ export class AuthorizationServer {
     this.#provider.Client.prototype.compareClientSecret = function compare(secret) {
       return this.clientSecret !== undefined && hashOAuthSecret(secret) === this.clientSecret;
     };
+    this.#provider.use(writeTogether(deps, this.#underWay.pending));
     this.#handle = this.#provider.callback();
   }
 
@@ -81,30 +97,33 @@ export class AuthorizationServer {
     return this.#handle(req, res);
   }
 
-  /** Answers a registration, and makes the client that it makes stand for a key. A binding that is refused refuses the client. */
-  async register(req: IncomingMessage, res: ServerResponse, bind: Binding): Promise<void> {
-    const { bindings, clientIds } = this.#underWay;
+  /** Answers a registration. @param admission what refuses the client refuses the registration */
+  async register(req: IncomingMessage, res: ServerResponse, { registrant, admit }: Admission): Promise<void> {
+    const { admissions, clientIds } = this.#underWay;
     const id = crypto.randomUUID();
     clientIds.set(req, id);
-    bindings.set(id, (db, client, now) => {
-      try {
-        bind(db, client, now);
-      } catch (error) {
-        if (error instanceof ApiError) throw new errors.InvalidClientMetadata(error.message);
-        throw error;
-      }
+    admissions.set(id, {
+      registrant,
+      admit: (db, client, now) => {
+        try {
+          admit(db, client, now);
+        } catch (error) {
+          throw error instanceof ApiError ? refusedRegistration(error) : error;
+        }
+      },
     });
     try {
       await this.#handle(req, res);
     } finally {
-      bindings.delete(id);
+      admissions.delete(id);
     }
   }
 
   /** What the browser that sends the request was led here to allow; undefined: nothing, or it took too long. */
   async consentRequest(req: IncomingMessage, res: ServerResponse): Promise<ConsentRequest | undefined> {
     try {
-      const { uid, params } = await this.#provider.interactionDetails(req, res);
+      const { uid, params, result } = await this.#provider.interactionDetails(req, res);
+      if (result !== undefined) return undefined;
       const client = await this.#provider.Client.find(String(params.client_id));
       if (client === undefined) return undefined;
       const { clientId, clientName } = client;
@@ -119,29 +138,80 @@ export class AuthorizationServer {
   }
 
   /**
-   * The member allows it. @param bind makes the grant of this id stand for a key @returns where to lead the browser next
+   * The member allows it, once. @param bind makes the grant of this id stand for a key, in the same transaction
+   * @returns where to lead the browser next @throws ApiError 404 when it was answered before
    */
   async allow(
     req: IncomingMessage,
     res: ServerResponse,
-    { clientId }: ConsentRequest,
+    { id, clientId }: ConsentRequest,
     memberId: string,
-    bind: (grantId: string) => Promise<void>,
+    bind: (db: Database, grantId: string, now: number) => void,
   ): Promise<string> {
     const grant = new this.#provider.Grant({ accountId: memberId, clientId });
     grant.addOIDCScope(SCOPE);
     grant.addResourceScope(this.#resource, SCOPE);
-    const grantId = await grant.save();
-    await bind(grantId);
+    const writes: Write[] = [];
+    const grantId = await this.#underWay.pending.run(writes, () => grant.save());
+    await this.#store.write((db, now) => {
+      takeRequest(db, id, now);
+      bind(db, grantId, now);
+      return runWrites(writes, db, now);
+    });
     const login = { accountId: memberId, remember: false };
     return this.#provider.interactionResult(req, res, { login, consent: { grantId } });
   }
 
-  /** The member refuses. @returns where to lead the browser next */
-  refuse(req: IncomingMessage, res: ServerResponse): Promise<string> {
+  /** The member refuses, once. @returns where to lead the browser next @throws ApiError 404 when it was answered before */
+  async refuse(req: IncomingMessage, res: ServerResponse, { id }: ConsentRequest): Promise<string> {
+    await this.#store.write((db, now) => takeRequest(db, id, now));
     const refusal = { error: 'access_denied', error_description: 'The member refused.' };
     return this.#provider.interactionResult(req, res, refusal);
   }
+}
+
+function takeRequest(db: Database, id: string, now: number): void {
+  if (!consumeOAuthItem(db, 'Interaction', hashOAuthSecret(id), now)) throw noRequest();
+}
+
+/** Why a client is not registered, as OAuth has it. */
+function refusedRegistration({ status, message }: ApiError): errors.OIDCProviderError {
+  if (status === 400) return new errors.InvalidClientMetadata(message);
+  if (status === 401) return new errors.InvalidToken(message);
+  const refused = new errors.TemporarilyUnavailable(message);
+  return Object.assign(refused, { status, statusCode: status });
+}
+
+/** Requests that use something up: a code or a refresh token for tokens, a member's answer for a code. */
+const usesUp = (path: string): boolean => path === OAUTH_PATHS.token || path.startsWith(`${OAUTH_PATHS.authorize}/`);
+
+const USED = 'It was used before, or what it stands for has ended.';
+
+/**
+ * Makes the writes of a request that uses something up in one transaction, at its end: the provider asks whether a code was used, and
+ * uses it up later, so that two requests of the same moment would both be given tokens. The one that comes second is given nothing.
+ */
+function writeTogether(
+  { store, showError, onFailure }: AuthorizationServerDeps,
+  pending: UnderWay['pending'],
+): Parameters<Provider['use']>[0] {
+  return async (ctx, next) => {
+    if (!usesUp(ctx.path)) return next();
+    const writes: Write[] = [];
+    await pending.run(writes, next);
+    if (writes.length === 0) return;
+    try {
+      if (await store.write((db, now) => runWrites(writes, db, now))) return;
+      ctx.status = 400;
+      ctx.body = { error: 'invalid_grant', error_description: USED };
+    } catch (error) {
+      onFailure(error);
+      ctx.status = error instanceof ApiError ? error.status : 500;
+      ctx.body = { error: 'server_error', error_description: 'The answer cannot be stored now. Try again.' };
+    }
+    ctx.remove('location');
+    if (ctx.path !== OAUTH_PATHS.token) showError(ctx, ctx.status, USED);
+  };
 }
 
 /** Each authorization asks the member: what they allowed before, and who was signed in before, allows nothing now. */
@@ -184,8 +254,8 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
     if (wanted !== resource) throw new errors.InvalidTarget();
     // A client acts by itself only with the key that it was bound to (src/mcp/README.md, "MCP clients").
     const isAlone = ctx.oidc.params?.grant_type === 'client_credentials';
-    if (isAlone && !(await store.read((db) => isBoundClient(db, client.clientId)))) {
-      throw new errors.UnauthorizedClient('the client is not bound to a gateway key, or not any more');
+    if (isAlone && !(await store.write((db, now) => givesAccess(db, client.clientId, now)))) {
+      throw new errors.UnauthorizedClient('the client is not bound to a gateway key that may be used');
     }
     return { scope: SCOPE, audience: resource, accessTokenTTL: HOUR, accessTokenFormat: 'opaque' } as const;
   }

@@ -1,6 +1,19 @@
 // What clients send, brought into the one form that the authorization server takes: clients differ more than the standards say.
+import { ApiError, notFound } from '../domain/errors.ts';
 import { SCOPE } from '../domain/oauth-token.ts';
 import { plainText } from '../lib/text.ts';
+import type { Database } from '../store/db/database.ts';
+import {
+  countWaitingClients,
+  countWaitingOfNetworks,
+  findMostWaiting,
+  forgetOldestWaiting,
+  type Registrant,
+} from '../store/sign-in/oauth.ts';
+
+/** A member answers a request that does not wait for them. */
+export const noRequest = (): ApiError =>
+  notFound('This request has expired or was already answered. Connect again from your application.');
 
 /** RFC 8707: the resource with and without a final slash is one. */
 function withPlainResource(params: URLSearchParams): void {
@@ -45,6 +58,35 @@ export interface Registration {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly actsByItself: boolean;
 }
+
+/** Clients of one registrant that may wait for someone to allow them, and of all addresses together. */
+const MOST_WAITING = 100;
+const MOST_OF_NETWORKS = 1000;
+
+/** No page of consent is open for longer: who waits longer gives way. */
+const HOUR = 3_600_000;
+
+/**
+ * Makes room for a client that was just stored: anyone may register, so that each address and each key has a share, in which the oldest
+ * client gives way once it has waited for an hour; where all addresses together are too many, one of the address with the most gives way.
+ * Who shows a key has nothing to do with the addresses. @throws ApiError 429 when the share is used up, 503 when there is no room at all
+ */
+export function checkRoom(db: Database, registrant: Registrant, now: number): void {
+  const own = countWaitingClients(db, registrant);
+  if (own > MOST_WAITING && !forgetOldestWaiting(db, registrant, now - HOUR)) {
+    throw new ApiError(429, 'rate_limit_exceeded', TOO_MANY_OWN);
+  }
+  if (!registrant.startsWith('network:') || countWaitingOfNetworks(db) <= MOST_OF_NETWORKS) return;
+  const most = findMostWaiting(db);
+  const before = most === undefined || most.count <= 1 ? now - HOUR : now;
+  if (most === undefined || !forgetOldestWaiting(db, most.registrant, before)) {
+    throw new ApiError(503, 'overloaded', TOO_MANY);
+  }
+}
+
+const TOO_MANY_OWN = `${MOST_WAITING} applications that you have registered wait for someone to allow them. Allow one, or try again in an hour.`;
+const TOO_MANY =
+  'Too many applications wait for someone to allow them. Register with a gateway key, or try again in an hour.';
 
 /** Characters of a client's name, and of an address. */
 export const LONGEST = { name: 100, uri: 2000 };

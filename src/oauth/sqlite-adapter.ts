@@ -1,5 +1,6 @@
+import type { AsyncLocalStorage } from 'node:async_hooks';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
-import { endGrant } from '../admin/sign-in/oauth-grants.ts';
+import { endGrant, givesAccess } from '../admin/keys/oauth-grants.ts';
 import { hashOAuthSecret } from '../domain/oauth-token.ts';
 import type { Clock } from '../domain/time.ts';
 import type { Database } from '../store/db/database.ts';
@@ -7,8 +8,10 @@ import {
   consumeOAuthItem,
   deleteExpiredOAuthItems,
   deleteOAuthItem,
+  findGrantOfItem,
   findOAuthItem,
   putOAuthItem,
+  type Registrant,
   type StoredItem,
   UNUSED_CLIENT_MS,
 } from '../store/sign-in/oauth.ts';
@@ -17,18 +20,43 @@ import type { Store } from '../store/store.ts';
 export interface AdapterDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly clock: Clock;
-  /** What is done, by client, in the transaction that stores it. */
-  readonly bindings: ReadonlyMap<string, Binding>;
+  /** Of the clients that are being registered, by their ids. */
+  readonly admissions: ReadonlyMap<string, Admission>;
+  /** Where the writes of a request wait for its end; without it, each is made at once. */
+  readonly pending?: AsyncLocalStorage<Write[]>;
 }
 
-/** Makes a client that acts by itself stand for a key. */
-export type Binding = (db: Database, client: { readonly id: string; readonly name: string }, now: number) => void;
+/** Who registers a client, and what is done in the transaction that stores it: it refuses the client by throwing. */
+export interface Admission {
+  readonly registrant: Registrant;
+  readonly admit: (db: Database, client: { readonly id: string; readonly name: string }, now: number) => void;
+}
+
+/** A write of a request. */
+export interface Write {
+  /** Whether what it gives may be given. */
+  readonly mayRun: (db: Database, now: number) => boolean;
+  /** False: what it uses up was used before, or is gone. */
+  readonly run: (db: Database, now: number) => boolean;
+}
+
+/**
+ * Makes the writes of a request, inside one transaction of the caller's: what is used up goes together with what is given for it.
+ * False, and nothing is given: it was used before, or its grant gives nothing any more.
+ */
+export const runWrites = (writes: readonly Write[], db: Database, now: number): boolean =>
+  writes.every(({ mayRun }) => mayRun(db, now)) && writes.every(({ run }) => run(db, now));
 
 /** Expired items that a write clears away: more than it adds. */
 const SWEPT = 10;
 
 /** The ids of all other models are what the holder shows: cookies, codes and tokens. They are stored hashed. */
 const PUBLIC_IDS = ['Client', 'Grant'];
+
+/** What a grant gives. */
+const GIVEN = ['AuthorizationCode', 'AccessToken', 'RefreshToken', 'ClientCredentials'];
+
+const always = (): boolean => true;
 
 /** Where `oidc-provider` keeps one of its models: in SQLite, with nothing in clear that could be used. */
 export class SqliteAdapter implements Adapter {
@@ -41,26 +69,15 @@ export class SqliteAdapter implements Adapter {
   }
 
   /** @param expiresIn seconds */
-  async upsert(id: string, payload: AdapterPayload, expiresIn?: number): Promise<void> {
-    const { jti, client_secret: clientSecret, ...rest } = payload;
-    await this.#deps.store.write((db, now) => {
-      deleteExpiredOAuthItems(db, now, SWEPT);
-      putOAuthItem(
-        db,
-        {
-          model: this.#model,
-          id: this.#idOf(id),
-          payload: {
-            ...rest,
-            ...(clientSecret === undefined ? {} : { client_secret: hashOAuthSecret(clientSecret) }),
-          },
-          grantId: this.#grantOf(payload),
-          uid: payload.uid ?? null,
-          expiresAt: this.#expiryOf(expiresIn, now),
-        },
-        now,
-      );
-      if (this.#model === 'Client') this.#deps.bindings.get(id)?.(db, { id, name: payload.client_name ?? id }, now);
+  upsert(id: string, payload: AdapterPayload, expiresIn?: number): Promise<void> {
+    const grantId = this.#grantOf(payload);
+    const needsGrant = GIVEN.includes(this.#model);
+    return this.#write({
+      mayRun: (db, now) => !needsGrant || (grantId !== null && givesAccess(db, grantId, now)),
+      run: (db, now) => {
+        this.#put(db, { id, grantId, payload, expiresAt: this.#expiryOf(expiresIn, now) }, now);
+        return true;
+      },
     });
   }
 
@@ -79,21 +96,74 @@ export class SqliteAdapter implements Adapter {
     // Of the device flow, which there is not.
   }
 
-  async consume(id: string): Promise<void> {
-    await this.#deps.store.write((db, now) => consumeOAuthItem(db, this.#model, this.#idOf(id), now));
+  /** Who uses something twice ends its grant, and with it what the first one got. */
+  consume(id: string): Promise<void> {
+    const idHash = this.#idOf(id);
+    return this.#write({
+      mayRun: always,
+      run: (db, now) => {
+        if (consumeOAuthItem(db, this.#model, idHash, now)) return true;
+        const grantId = findGrantOfItem(db, this.#model, idHash);
+        if (grantId !== undefined) endGrant(db, grantId, now);
+        return false;
+      },
+    });
   }
 
-  async destroy(id: string): Promise<void> {
+  /** An interaction is destroyed by who goes on with its answer: one alone. */
+  destroy(id: string): Promise<void> {
     const idHash = this.#idOf(id);
-    await this.#deps.store.write((db, now) => {
-      deleteOAuthItem(db, this.#model, idHash);
-      if (this.#model === 'Grant') endGrant(db, id, now);
+    return this.#write({
+      mayRun: always,
+      run: (db, now) => {
+        const wasThere = deleteOAuthItem(db, this.#model, idHash);
+        if (this.#model === 'Grant') endGrant(db, id, now);
+        return wasThere || this.#model !== 'Interaction';
+      },
     });
   }
 
   /** Is called for each model; the first call ends all that belongs to the grant. */
-  async revokeByGrantId(grantId: string): Promise<void> {
-    await this.#deps.store.write((db, now) => endGrant(db, grantId, now));
+  revokeByGrantId(grantId: string): Promise<void> {
+    return this.#write({
+      mayRun: always,
+      run: (db, now) => {
+        endGrant(db, grantId, now);
+        return true;
+      },
+    });
+  }
+
+  async #write(write: Write): Promise<void> {
+    const pending = this.#deps.pending?.getStore();
+    if (pending !== undefined) return void pending.push(write);
+    if (await this.#deps.store.write((db, now) => runWrites([write], db, now))) return;
+    throw new Error(`A ${this.#model} was written outside of the request that uses up what it is given for.`);
+  }
+
+  #put(
+    db: Database,
+    item: { id: string; payload: AdapterPayload; grantId: string | null; expiresAt: number | null },
+    now: number,
+  ): void {
+    const { id, grantId, expiresAt } = item;
+    const { jti, client_secret: clientSecret, ...rest } = item.payload;
+    const admission = this.#model === 'Client' ? this.#deps.admissions.get(id) : undefined;
+    deleteExpiredOAuthItems(db, now, SWEPT);
+    putOAuthItem(
+      db,
+      {
+        model: this.#model,
+        id: this.#idOf(id),
+        payload: { ...rest, ...(clientSecret === undefined ? {} : { client_secret: hashOAuthSecret(clientSecret) }) },
+        grantId,
+        uid: rest.uid ?? null,
+        expiresAt,
+        registrant: admission?.registrant ?? null,
+      },
+      now,
+    );
+    admission?.admit(db, { id, name: rest.client_name ?? id }, now);
   }
 
   async #find(by: { readonly id: string } | { readonly uid: string }): Promise<AdapterPayload | undefined> {

@@ -65,6 +65,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'oauth.ts endOAuthGrant': GRANT,
   'oauth.ts findOAuthAccess': FINDS,
   'oauth.ts findOpenGrant': GRANT,
+  'oauth.ts listDueGrants': SWEEP,
   'policy-subjects.ts groups': ALL,
   'policy-subjects.ts keys': ALL,
   'policy-subjects.ts members': ALL,

@@ -12,7 +12,7 @@ const DONE = {
   session: ['create', 'delete'],
   sign_in_link: ['create', 'use'],
   passkey: ['create', 'delete'],
-  oauth_grant: ['create', 'delete'],
+  oauth_grant: ['create', 'update', 'delete'],
   invitation: ['create', 'accept', 'revoke'],
   master_key: ['create', 'update', 'delete'],
   key: ['create', 'update', 'disable', 'enable', 'reactivate', 'roll', 'expire', 'delete'],

@@ -4,18 +4,20 @@ import type { Store } from '../../store/store.ts';
 import { listExpiredKeys, updateKey } from '../../store/tenants/keys.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { viewStoredKey } from './key-view.ts';
+import { endDueGrants } from './oauth-grants.ts';
 
 /** Keys in one transaction: a thousand that expire at one instant must not hold up the calls of others. */
 const BATCH = 50;
 
 /**
- * The background job of the specification's key states: marks keys inactive whose time to live has passed. The gateway refuses
- * them on time without it; a run that the database cannot take now is made up for by the next.
+ * The background job of the specification's key states: marks keys inactive whose time to live has passed, and ends applications whose
+ * secret has ended. The gateway refuses both on time without it; a run that the database cannot take now is made up for by the next.
  * @returns what ends the job
  */
 export function startExpiringKeys(store: Pick<Store, 'write'>, intervalMs = 30_000): () => void {
   const run = async (): Promise<void> => {
     while ((await store.write(expireKeys)) === BATCH);
+    while ((await store.write((db, now) => endDueGrants(db, now, BATCH))) === BATCH);
   };
   let running = false;
   const timer = setInterval(() => {

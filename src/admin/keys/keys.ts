@@ -28,6 +28,7 @@ import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-lim
 import { ownerOfNewKey } from './key-owner.ts';
 import { viewKey, viewStoredKey } from './key-view.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
+import { endGrantsFrom, endGrantsOfOldSecret, endRolledGrants, type RollEnds } from './oauth-grants.ts';
 
 const EXPLANATIONS = [
   ...LIMIT_EXPLANATIONS,
@@ -138,34 +139,46 @@ export const reactivateKey = (db: Database, actor: Actor, id: string, expiresAt:
 /** Longest overlap, in ms (src/admin/README.md, "rolling with an overlap"). */
 const MAX_OVERLAP = 7 * 86_400_000;
 
+/** How a key is rolled. */
+export interface Roll extends SecretWrite {
+  /** Epoch ms: until then the present secret is accepted too. Without it, it ends at once, as one that an earlier roll kept does. */
+  readonly oldEndsAt?: number | null;
+  /** Which applications end with the old secret. */
+  readonly ends?: RollEnds;
+}
+
 /**
- * Replaces a key's secret, and nothing else; the answer carries the new one as `token`. Not in the master API.
- * @param write with `oldEndsAt`, epoch ms: until then the present secret is accepted too; without it, it ends at once, as one
- * that was kept by an earlier roll does in any case
+ * Replaces a key's secret, and ends what the old one made: the answer carries the new one as `token`, and the applications that end and
+ * those that go on. Not in the master API.
  */
 export function rollKey(
   db: Database,
   actor: Actor,
   id: string,
-  { now, pepper, oldEndsAt = null }: SecretWrite & { readonly oldEndsAt?: number | null },
+  { now, pepper, oldEndsAt = null, ends = 'registered' }: Roll,
 ): KeyAnswer {
   if (oldEndsAt !== null && oldEndsAt - now > MAX_OVERLAP) {
     throw invalidRequest('An overlap is at most 7 days.', '/overlap');
   }
   const { token, ...secret } = newSecret('gateway', pepper);
-  const { key } = transition(db, actor, id, 'roll', now, (rolled) => {
-    checkRollable(rolled);
-    return { ...secret, previousSecretEndsAt: oldEndsAt };
+  return db.transaction(() => {
+    const { key } = transition(db, actor, id, 'roll', now, (rolled) => {
+      checkRollable(rolled);
+      return { ...secret, previousSecretEndsAt: oldEndsAt };
+    });
+    const applications = endRolledGrants(db, actor, key.id, ends, { oldEndsAt, now });
+    return { key: { ...key, token }, applications };
   });
-  return { key: { ...key, token } };
 }
 
+/** Deletes a key, and ends the applications that act with it. */
 export function deleteKey(db: Database, actor: Actor, id: string, now: number): Deletion {
   return db.transaction(() => {
     const key = visibleKey(db, actor, id);
     const before = viewStoredKey(db, key, now);
     store.updateKey(db, actor.organizationId, key.id, { ...remove(key, now), ...ONE_SECRET }, now);
     recordChange(db, actor, 'key', 'delete', { before, after: null }, now);
+    endGrantsFrom(db, actor, { keyId: key.id }, now);
     return { id: key.id, deleted: true };
   });
 }
@@ -187,8 +200,10 @@ function transition(
   return db.transaction(() => {
     const key = visibleKey(db, actor, id);
     const before = viewStoredKey(db, key, now);
-    const after = viewStoredKey(db, store.updateKey(db, actor.organizationId, key.id, changes(key), now), now);
+    const changed = changes(key);
+    const after = viewStoredKey(db, store.updateKey(db, actor.organizationId, key.id, changed, now), now);
     recordChange(db, actor, 'key', done, { before, after }, now);
+    if (changed.previousSecretEndsAt === null) endGrantsOfOldSecret(db, actor, key.id, now);
     return { key: after };
   });
 }

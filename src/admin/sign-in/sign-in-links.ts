@@ -1,4 +1,4 @@
-import { notFound } from '../../domain/errors.ts';
+import { type ApiError, notFound } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -81,6 +81,7 @@ export function useSignInLink(db: Database, token: string, reading: Reading): Me
   return db.transaction(() => {
     const { link, member } = openLink(db, token, reading);
     const used = store.closeSignInLink(db, link, reading.now);
+    if (used === undefined) throw noLink();
     const { organizationId } = member;
     recordChange(
       db,
@@ -104,7 +105,10 @@ function openLink(
   const isOpen = link !== undefined && link.usedAt === null && link.expiresAt > now;
   const member = isOpen ? findMember(db, link.organizationId, link.memberId) : undefined;
   if (link === undefined || member === undefined) {
-    throw notFound('This link has been used, has expired, or was never made. Ask for another one.');
+    throw noLink();
   }
   return { link, member };
 }
+
+const noLink = (): ApiError =>
+  notFound('This link has been used, has expired, or was never made. Ask for another one.');

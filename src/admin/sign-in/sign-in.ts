@@ -6,6 +6,7 @@ import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/sign-in/sign-in-failures.ts';
 import type { Store } from '../../store/store.ts';
 import {
+  findMember,
   findPasswordHash,
   findPasswordHolders,
   type MemberRecord,
@@ -45,8 +46,8 @@ export interface SignInAttempt {
   readonly network: string;
 }
 
-/** The members with this e-mail and password, one in each organization, or none; `locked`: there were too many failures. */
-export type SignInOutcome = readonly MemberRecord[] | 'locked';
+/** Those with this e-mail and password, one in each organization, or none; `locked`: there were too many failures. */
+export type SignInOutcome = readonly PasswordHolder[] | 'locked';
 
 /**
  * Tries an e-mail with a password; the same is done, and takes as long, whether a member has it or not. An attempt counts as
@@ -70,6 +71,15 @@ export async function confirmPassword(
   return outcome === 'locked' ? outcome : outcome.length > 0;
 }
 
+/**
+ * The member whose password was found to fit, if it still is their password: another one may have been set while it was compared, which
+ * ends what the old one gave. Undefined: it is not. To be called in the transaction that signs them in.
+ */
+export function readHolder(db: Database, { member, passwordHash }: PasswordHolder): MemberRecord | undefined {
+  const { organizationId, id } = member;
+  return findPasswordHash(db, organizationId, id) === passwordHash ? findMember(db, organizationId, id) : undefined;
+}
+
 function judged(
   { store: database, clock, peppers, turns }: SignInDeps,
   { email, password, network }: SignInAttempt,
@@ -90,13 +100,13 @@ function judged(
   });
 }
 
-/** The members with this password. It takes the same number of hashes for everyone. */
-async function fittingHolders(password: string, holders: readonly PasswordHolder[]): Promise<MemberRecord[]> {
-  const fitting: MemberRecord[] = [];
+/** Those with this password. It takes the same number of hashes for everyone. */
+async function fittingHolders(password: string, holders: readonly PasswordHolder[]): Promise<PasswordHolder[]> {
+  const fitting: PasswordHolder[] = [];
   for (let index = 0; index < MAX_HOLDERS; index++) {
     const holder = holders[index];
     const fits = await fitsPassword(password, holder?.passwordHash ?? DUMMY_HASH);
-    if (fits && holder !== undefined) fitting.push(holder.member);
+    if (fits && holder !== undefined) fitting.push(holder);
   }
   return fitting;
 }

@@ -7,6 +7,7 @@ import type { PageRequest } from '../../store/db/page.ts';
 import * as store from '../../store/tenants/members.ts';
 import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { endGrantsFrom } from '../keys/oauth-grants.ts';
 import { revokeInvitationsOf } from './invitations.ts';
 import { viewMember } from './member-view.ts';
 
@@ -48,8 +49,8 @@ export function changeMember(db: Database, actor: Actor, idOrEmail: string, body
 }
 
 /**
- * Removes a member: their keys are disabled, their master keys end, their pending invitations are revoked, and their rules bind nothing
- * any more. The last owner stays (400); developers, and admins where it is about owners, 403. @param now epoch ms
+ * Removes a member: their keys are disabled, their master keys and applications end, their pending invitations are revoked, and their
+ * rules bind nothing any more. The last owner stays (400); developers, and admins where it is about owners, 403. @param now epoch ms
  */
 export function removeMember(db: Database, actor: Actor, idOrEmail: string, now: number): Deletion {
   return db.transaction(() => {
@@ -58,6 +59,7 @@ export function removeMember(db: Database, actor: Actor, idOrEmail: string, now:
     store.removeMember(db, actor.organizationId, member.id, now);
     recordChange(db, actor, 'member', 'remove', { before: viewMember(member), after: null }, now);
     revokeInvitationsOf(db, actor, member.id, undefined, now);
+    endGrantsFrom(db, actor, { memberId: member.id }, now);
     return { id: member.id, deleted: true };
   });
 }

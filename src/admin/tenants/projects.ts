@@ -10,6 +10,7 @@ import { addPlaygroundKeys } from '../../store/tenants/playground-keys.ts';
 import * as store from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { endGrantsFrom } from '../keys/oauth-grants.ts';
 import { removeAliasesOf } from '../providers/aliases.ts';
 
 /** Every member has a playground key in each. */
@@ -67,8 +68,8 @@ export function changeProject(db: Database, actor: Actor, id: string, body: unkn
 }
 
 /**
- * Deletes a project: its keys pass no more, and the provider keys and aliases that are for it alone are removed. The last project stays
- * (400): there would be nothing to make keys in. Developers 403. @param now epoch ms
+ * Deletes a project: its keys pass no more, the applications that act with them end, and the provider keys and aliases that are for it
+ * alone are removed. The last project stays (400): there would be nothing to make keys in. Developers 403. @param now epoch ms
  */
 export function deleteProject(db: Database, actor: Actor, id: string, now: number): Deletion {
   return db.transaction(() => {
@@ -80,6 +81,7 @@ export function deleteProject(db: Database, actor: Actor, id: string, now: numbe
     removeAliasesOf(db, actor, id, now);
     store.deleteProject(db, actor.organizationId, id, now);
     recordChange(db, actor, 'project', 'delete', { before, after: null }, now);
+    endGrantsFrom(db, actor, { projectId: id }, now);
     return { id, deleted: true };
   });
 }

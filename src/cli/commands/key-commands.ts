@@ -10,10 +10,11 @@ import {
   reactivateKey,
   rollKey,
 } from '../../admin/keys/keys.ts';
+import { ROLL_ENDS, type RollEnds } from '../../admin/keys/oauth-grants.ts';
 import { getBudget } from '../../admin/tenants/budgets.ts';
 import { type TtlUnit, ttlEnd } from '../../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../../generated/types.ts';
-import { showDeletedKey, showKey, showKeys, showNewKey } from '../output/key-output.ts';
+import { showDeletedKey, showKey, showKeys, showNewKey, showRolledKey } from '../output/key-output.ts';
 import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
@@ -42,8 +43,12 @@ const ROLL_HELP = `
 While both tokens are accepted, they have the same limits and rules. The old one ends at once when the key is disabled, deleted or
 rolled again.
 
-Example:
-  $ portcullis keys roll CI --overlap 1h`;
+Applications (OAuth) that registered with the old token end with it. Those that a member allowed, signed in, go on; --end-applications all
+ends them too, none ends no application.
+
+Examples:
+  $ portcullis keys roll CI --overlap 1h
+  $ portcullis keys roll CI --end-applications all`;
 
 const ttlOption = (): Option =>
   new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
@@ -166,19 +171,26 @@ async function showChanged(env: Environment, options: CommonOptions, key: string
   showKey(changed, projects, options);
 }
 
+interface RollOptions extends CommonOptions {
+  readonly overlap?: Duration<TtlUnit>;
+  readonly endApplications: RollEnds;
+}
+
 function rollCommand(command: Command, env: Environment): void {
   const overlap = new Option('--overlap <length>', 'accept the old token too for so long, at most 7days: 1h, 2days');
+  const ends = new Option('--end-applications <which>', 'OAuth applications of the key that end with the old token');
   command
     .addOption(overlap.argParser(parseTtl))
+    .addOption(ends.choices(ROLL_ENDS).default('registered'))
     .addHelpText('after', ROLL_HELP)
-    .action(async (key: string, options: CommonOptions & { readonly overlap?: Duration<TtlUnit> }) => {
-      const { overlap: length } = options;
+    .action(async (key: string, options: RollOptions) => {
+      const { overlap: length, endApplications } = options;
       const rolled = await inWorkspace(env, 'write', options.org, (workspace) => {
         const { db, actor, now, pepper } = workspace;
         const oldEndsAt = length === undefined ? null : ttlEnd(now, length.value, length.unit, '/overlap');
-        return rollKey(db, actor, keyId(workspace, key), { now, pepper: pepper(), oldEndsAt });
+        return rollKey(db, actor, keyId(workspace, key), { now, pepper: pepper(), oldEndsAt, ends: endApplications });
       });
-      showNewKey(rolled, options);
+      showRolledKey(rolled, options);
     });
 }
 

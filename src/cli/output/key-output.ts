@@ -76,6 +76,20 @@ export function showNewKey(answer: KeyAnswer, { json }: Format): void {
   if (previousTokenEndsAt !== null) print(`The old one is accepted too until ${previousTokenEndsAt}.`);
 }
 
+/** The new token of a key, and its applications: those that end, and those that go on. */
+export function showRolledKey(rolled: KeyAnswer, format: Format): void {
+  showNewKey(rolled, format);
+  if (format.json) return;
+  const { ended, kept } = rolled.applications ?? { ended: [], kept: [] };
+  for (const { clientName, endsAt } of ended) {
+    print(
+      `The application ${clientName} ${endsAt === undefined ? 'has ended' : 'ends with the old token'}: register it again.`,
+    );
+  }
+  for (const { clientName } of kept)
+    print(`The application ${clientName} goes on. To end it, roll with --end-applications all.`);
+}
+
 export function showDeletedKey(deletion: Deletion, { json }: Format): void {
   if (json) printJson(deletion);
   else print(`Deleted ${deletion.id}.`);

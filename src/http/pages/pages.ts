@@ -60,6 +60,9 @@ export function sessionOf(ctx: AppContext): Session {
   return session;
 }
 
+export const signedOut = (): ApiError =>
+  new ApiError(401, 'not_signed_in', 'You are not signed in any more. Sign in, and try again.');
+
 const outdated = (): ApiError => permissionDenied('This form is out of date. Load the page again, and send it then.');
 
 function isSame(given: string, wanted: string): boolean {
@@ -122,7 +125,7 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
     async requireSession(ctx, next) {
       if ((await currentSession(ctx)) !== undefined) return next();
       if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-        throw new ApiError(401, 'not_signed_in', 'You are not signed in any more. Sign in, and try again.');
+        throw signedOut();
       }
       return seeOther(ctx, `${PAGES}/sign-in?${new URLSearchParams({ next: ctx.url })}`);
     },

@@ -609,6 +609,8 @@ interface OAuthItemsTable {
   createdAt: number;
   consumedAt: Generated<number | null>;
   expiresAt: number | null;
+  /** Of a client: who registered it, until someone allows it where that is an address. */
+  registrant: string | null;
 }
 
 export interface OAuthGrantsTable {
@@ -622,4 +624,8 @@ export interface OAuthGrantsTable {
   clientName: string;
   createdAt: number;
   endedAt: Generated<number | null>;
+  /** 1: the secret of the key made it, by registering; 0: a member did. */
+  isRegisteredByKey: number;
+  /** When it ends by itself, with the secret that made it; null: never. */
+  endsAt: Generated<number | null>;
 }

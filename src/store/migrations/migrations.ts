@@ -21,6 +21,7 @@ import { keyTags } from './0020-key-tags.ts';
 import { callTimes } from './0021-call-times.ts';
 import { aliases } from './0022-aliases.ts';
 import { keyBounds } from './0023-key-bounds.ts';
+import { derivedRights } from './0024-derived-rights.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly string[] = [
   callTimes,
   aliases,
   keyBounds,
+  derivedRights,
 ];

@@ -16,6 +16,8 @@ export interface OAuthItem {
   readonly uid: string | null;
   /** Null: never. */
   readonly expiresAt: number | null;
+  /** Of a client: who registered it. */
+  readonly registrant: string | null;
 }
 
 export type StoredItem = Pick<OAuthItem, 'payload'> & { readonly consumedAt: number | null };
@@ -48,13 +50,25 @@ export function findOAuthItem(
   return row === undefined ? undefined : { payload: JSON.parse(row.payloadJson), consumedAt: row.consumedAt };
 }
 
-export const consumeOAuthItem = (db: Database, model: string, id: string, now: number): void =>
-  void db.run(
-    build.updateTable('oauth_items').set({ consumedAt: now }).where('model', '=', model).where('id', '=', id),
-  );
+/** Uses an item up. False, and nothing is changed: it was used before, or is gone. */
+export const consumeOAuthItem = (db: Database, model: string, id: string, now: number): boolean =>
+  db.run(
+    build
+      .updateTable('oauth_items')
+      .set({ consumedAt: now })
+      .where('model', '=', model)
+      .where('id', '=', id)
+      .where('consumedAt', 'is', null),
+  ) === 1;
 
-export const deleteOAuthItem = (db: Database, model: string, id: string): void =>
-  void db.run(build.deleteFrom('oauth_items').where('model', '=', model).where('id', '=', id));
+/** The grant to which an item belongs, used up or not. */
+export const findGrantOfItem = (db: Database, model: string, id: string): string | undefined =>
+  db.get(build.selectFrom('oauth_items').select('grantId').where('model', '=', model).where('id', '=', id))?.grantId ??
+  undefined;
+
+/** False: it was not there. */
+export const deleteOAuthItem = (db: Database, model: string, id: string): boolean =>
+  db.run(build.deleteFrom('oauth_items').where('model', '=', model).where('id', '=', id)) === 1;
 
 /** Deletes what expired, at most so many; returns how many. */
 export const deleteExpiredOAuthItems = (db: Database, now: number, limit: number): number =>
@@ -75,11 +89,61 @@ export const deleteExpiredOAuthItems = (db: Database, now: number, limit: number
       ),
   );
 
-/** Clients that nobody has granted anything yet. */
-export const countUnusedClients = (db: Database, now: number): number =>
-  countRows(db, build.selectFrom('oauth_items').where('model', '=', 'Client').where('expiresAt', '>', now));
+/** Who registers a client: an address that shows no key, a key, or a member on the page of applications. */
+export type Registrant = `network:${string}` | `key:${string}` | `member:${string}`;
 
-const GRANT_COLUMNS = ['id', 'organizationId', 'memberId', 'keyId', 'clientId', 'clientName', 'createdAt'] as const;
+/** Clients that nobody has allowed yet, or whose last grant has ended: they are forgotten after a day. */
+const waitingClients = build.selectFrom('oauth_items').where('model', '=', 'Client').where('expiresAt', 'is not', null);
+
+const waitingOfNetworks = waitingClients.where('registrant', '>=', 'network:').where('registrant', '<', 'network;');
+
+/** How many clients of a registrant wait. */
+export const countWaitingClients = (db: Database, registrant: Registrant): number =>
+  countRows(db, waitingClients.where('registrant', '=', registrant));
+
+/** How many clients of all addresses wait. */
+export const countWaitingOfNetworks = (db: Database): number => countRows(db, waitingOfNetworks);
+
+/** The address with the most clients that wait. */
+export const findMostWaiting = (db: Database): { readonly registrant: string; readonly count: number } | undefined =>
+  db.get(
+    waitingOfNetworks
+      .select(['registrant', ({ fn }) => fn.countAll<number>().as('count')])
+      .groupBy('registrant')
+      .orderBy('count', 'desc')
+      .limit(1)
+      .$narrowType<{ registrant: string }>(),
+  );
+
+/** Forgets the client of a registrant that waits longest, if it was registered before a time (epoch ms). False: there is none. */
+export const forgetOldestWaiting = (db: Database, registrant: string, before: number): boolean =>
+  db.run(
+    build
+      .deleteFrom('oauth_items')
+      .where('model', '=', 'Client')
+      .where(
+        'id',
+        'in',
+        waitingClients
+          .select('id')
+          .where('registrant', '=', registrant)
+          .where('createdAt', '<', before)
+          .orderBy('createdAt')
+          .limit(1),
+      ),
+  ) === 1;
+
+const GRANT_COLUMNS = [
+  'id',
+  'organizationId',
+  'memberId',
+  'keyId',
+  'clientId',
+  'clientName',
+  'createdAt',
+  'isRegisteredByKey',
+  'endsAt',
+] as const;
 
 /** That a client may act with a key: by a member's consent, or by itself (client credentials). */
 export type OAuthGrant = Row<OAuthGrantsTable, (typeof GRANT_COLUMNS)[number]>;
@@ -92,12 +156,21 @@ const openGrants = (organizationId: string, memberId: string) =>
     .where('memberId', '=', memberId)
     .where('endedAt', 'is', null);
 
-/** Stores a grant; its client is kept from now on. */
+/** Stores a grant; its client is kept from now on, and the address that registered it is forgotten. */
 export function insertOAuthGrant(db: Database, grant: Omit<OAuthGrant, 'createdAt'>, now: number): OAuthGrant {
   return db.transaction(() => {
     const row = { ...grant, createdAt: now };
     db.run(build.insertInto('oauth_grants').values(row));
-    setClientExpiry(db, grant.clientId, null);
+    db.run(
+      build
+        .updateTable('oauth_items')
+        .set({
+          expiresAt: null,
+          registrant: sql<string | null>`CASE WHEN registrant LIKE 'network:%' THEN NULL ELSE registrant END`,
+        })
+        .where('model', '=', 'Client')
+        .where('id', '=', grant.clientId),
+    );
     return row;
   });
 }
@@ -113,8 +186,45 @@ export function getOAuthGrant(db: Database, organizationId: string, memberId: st
   return grant;
 }
 
-/** Whether a client may act by itself. */
-export const isBoundClient = (db: Database, clientId: string): boolean => findOpenGrant(db, clientId) !== undefined;
+/** What grants come from: a key, the keys of a project, a member. */
+export type GrantSource = { readonly keyId: string } | { readonly projectId: string } | { readonly memberId: string };
+
+/** All open grants that come from this, oldest first. */
+export function listGrantsFrom(db: Database, organizationId: string, source: GrantSource): OAuthGrant[] {
+  const open = build
+    .selectFrom('oauth_grants')
+    .select(GRANT_COLUMNS)
+    .where('organizationId', '=', organizationId)
+    .where('endedAt', 'is', null)
+    .orderBy('createdAt')
+    .orderBy('id');
+  if ('keyId' in source) return db.all(open.where('keyId', '=', source.keyId));
+  if ('memberId' in source) return db.all(open.where('memberId', '=', source.memberId));
+  const keys = build
+    .selectFrom('keys')
+    .select('id')
+    .where('organizationId', '=', organizationId)
+    .where('projectId', '=', source.projectId);
+  return db.all(open.where('keyId', 'in', keys));
+}
+
+/** Makes a grant end by itself, at a time in epoch ms. */
+export const setGrantEnd = (db: Database, organizationId: string, id: string, endsAt: number): void =>
+  void db.run(
+    build.updateTable('oauth_grants').set({ endsAt }).where('organizationId', '=', organizationId).where('id', '=', id),
+  );
+
+/** Grants of all organizations whose end has come. @param limit how many at most */
+export const listDueGrants = (db: Database, now: number, limit: number): OAuthGrant[] =>
+  db.all(
+    build
+      .selectFrom('oauth_grants')
+      .select(GRANT_COLUMNS)
+      .where('endedAt', 'is', null)
+      .where('endsAt', '<=', now)
+      .orderBy('endsAt')
+      .limit(limit),
+  );
 
 /** Without an organization: the authorization server knows grants by their ids alone. */
 export const findOpenGrant = (db: Database, id: string): OAuthGrant | undefined =>
@@ -132,18 +242,16 @@ export function endOAuthGrant(db: Database, id: string, now: number): void {
     if (clientId === undefined) return;
     db.run(build.updateTable('oauth_grants').set({ endedAt: now }).where('id', '=', id));
     const others = build.selectFrom('oauth_grants').where('clientId', '=', clientId).where('endedAt', 'is', null);
-    if (countRows(db, others) === 0) setClientExpiry(db, clientId, now + UNUSED_CLIENT_MS);
+    if (countRows(db, others) > 0) return;
+    db.run(
+      build
+        .updateTable('oauth_items')
+        .set({ expiresAt: now + UNUSED_CLIENT_MS })
+        .where('model', '=', 'Client')
+        .where('id', '=', clientId),
+    );
   });
 }
-
-const setClientExpiry = (db: Database, clientId: string, expiresAt: number | null): void =>
-  void db.run(
-    build
-      .updateTable('oauth_items')
-      .set({ expiresAt: expiresAt })
-      .where('model', '=', 'Client')
-      .where('id', '=', clientId),
-  );
 
 /** The models of tokens with which the gateway can be called. */
 const ACCESS_MODELS = ['AccessToken', 'ClientCredentials'] as const;
@@ -165,6 +273,7 @@ export function findOAuthAccess(
       .where('oauth_items.model', 'in', ACCESS_MODELS)
       .where('oauth_items.id', '=', idHash)
       .where('oauth_items.expiresAt', '>', now)
-      .where('oauth_grants.endedAt', 'is', null),
+      .where('oauth_grants.endedAt', 'is', null)
+      .where((row) => row.or([row('oauth_grants.endsAt', 'is', null), row('oauth_grants.endsAt', '>', now)])),
   );
 }

@@ -19,16 +19,17 @@ export function insertSignInLink(db: Database, link: NewSignInLink, now: number)
 export const findSignInLinkByHash = (db: Database, secretHash: string): SignInLinkRecord | undefined =>
   db.get(build.selectFrom('sign_in_links').select(COLUMNS).where('secretHash', '=', secretHash));
 
-/** Notes that a link was used. */
-export function closeSignInLink(db: Database, link: SignInLinkRecord, now: number): SignInLinkRecord {
-  db.run(
+/** Uses a link up, once; undefined, and nothing is changed: it was used before. */
+export function closeSignInLink(db: Database, link: SignInLinkRecord, now: number): SignInLinkRecord | undefined {
+  const used = db.run(
     build
       .updateTable('sign_in_links')
       .set({ usedAt: now })
       .where('organizationId', '=', link.organizationId)
-      .where('id', '=', link.id),
+      .where('id', '=', link.id)
+      .where('usedAt', 'is', null),
   );
-  return { ...link, usedAt: now };
+  return used === 1 ? { ...link, usedAt: now } : undefined;
 }
 
 /** Deletes links of all organizations that expired before a time (epoch ms). @param limit how many at most */
@@ -37,5 +38,16 @@ export function deleteExpiredSignInLinks(db: Database, before: number, limit: nu
     build
       .deleteFrom('sign_in_links')
       .where('id', 'in', build.selectFrom('sign_in_links').select('id').where('expiresAt', '<', before).limit(limit)),
+  );
+}
+
+/** Deletes the links of a member that were not used. */
+export function deleteOpenSignInLinks(db: Database, organizationId: string, memberId: string): void {
+  db.run(
+    build
+      .deleteFrom('sign_in_links')
+      .where('organizationId', '=', organizationId)
+      .where('memberId', '=', memberId)
+      .where('usedAt', 'is', null),
   );
 }

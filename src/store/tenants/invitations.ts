@@ -69,7 +69,7 @@ export const pendingInvitationsOf = (
 export const findInvitationByHash = (db: Database, secretHash: string): InvitationRecord | undefined =>
   db.get(build.selectFrom('invitations').select(COLUMNS).where('secretHash', '=', secretHash));
 
-/** Notes that the invitation was accepted, and by which member; or that it was revoked. */
+/** Closes an open invitation, once: it was accepted, and by which member; or it was revoked. 404 when it is not open any more. */
 export function closeInvitation(
   db: Database,
   organizationId: string,
@@ -77,13 +77,16 @@ export function closeInvitation(
   end: { readonly memberId: string } | 'revoked',
   now: number,
 ): InvitationRecord {
-  db.run(
+  const closed = db.run(
     build
       .updateTable('invitations')
       .set(end === 'revoked' ? { revokedAt: now } : { acceptedAt: now, memberId: end.memberId })
       .set({ updatedAt: now })
       .where('organizationId', '=', organizationId)
-      .where('id', '=', id),
+      .where('id', '=', id)
+      .where('acceptedAt', 'is', null)
+      .where('revokedAt', 'is', null),
   );
+  if (closed !== 1) throw notFound('There is no such open invitation.');
   return getInvitation(db, organizationId, id);
 }

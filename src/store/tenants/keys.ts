@@ -87,6 +87,30 @@ export function getKey(db: Database, organizationId: string, id: string): KeyRec
   return key;
 }
 
+/**
+ * When the secret of a key ends that has one of these hashes: epoch ms, or null for its present one. Undefined: it is not a secret of the
+ * key, or no longer. @param now epoch ms
+ */
+export function findSecretEnd(
+  db: Database,
+  organizationId: string,
+  id: string,
+  hashes: readonly string[],
+  now: number,
+): number | null | undefined {
+  const key = db.get(
+    build
+      .selectFrom('keys')
+      .select(['secretHash', 'previousSecretHash', 'previousSecretEndsAt'])
+      .where('organizationId', '=', organizationId)
+      .where('id', '=', id),
+  );
+  if (key === undefined) return undefined;
+  if (hashes.some((hash) => hash === key.secretHash)) return null;
+  const endsAt = key.previousSecretEndsAt ?? 0;
+  return endsAt > now && hashes.some((hash) => hash === key.previousSecretHash) ? endsAt : undefined;
+}
+
 /** The playground key of a member in a project. */
 export const findPlaygroundKey = (
   db: Database,

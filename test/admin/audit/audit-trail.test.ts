@@ -17,6 +17,16 @@ import {
   rollKey,
 } from '../../../src/admin/keys/keys.ts';
 import { changeMasterKey, createMasterKey, deleteMasterKey } from '../../../src/admin/keys/master-keys.ts';
+import {
+  allowApplication,
+  endApplication,
+  endDueGrants,
+  endGrant,
+  endGrantsFrom,
+  endGrantsOfOldSecret,
+  endRolledGrants,
+  givesAccess,
+} from '../../../src/admin/keys/oauth-grants.ts';
 import { createPlatformKey, deletePlatformKey } from '../../../src/admin/keys/platform-keys.ts';
 import { changeAlias, createAlias, deleteAlias, removeAliasesOf } from '../../../src/admin/providers/aliases.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../../src/admin/providers/custom-models.ts';
@@ -32,7 +42,6 @@ import { changeRule, createRule, deleteRule } from '../../../src/admin/rules/iam
 import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
 import { firstRun } from '../../../src/admin/sign-in/first-run.ts';
-import { allowApplication, endApplication, endGrant } from '../../../src/admin/sign-in/oauth-grants.ts';
 import { addPasskey, removePasskey } from '../../../src/admin/sign-in/passkeys.ts';
 import { endOtherSessions, endSession, startSession } from '../../../src/admin/sign-in/sessions.ts';
 import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
@@ -106,10 +115,13 @@ const PASSKEY = {
 const begin = (db: Database) =>
   startSession(db, { organizationId: ID.organization, id: ID.owner }, 'link', secretWrite);
 
-const allow = (db: Database) => {
-  const grant = { id: 'grant', keyId: ID.ownerKey, clientId: 'client', clientName: 'Inspector' };
-  return allowApplication(db, person, grant, now);
-};
+const GRANT = { id: 'grant', keyId: ID.ownerKey, clientId: 'client', clientName: 'Inspector' };
+
+const allow = (db: Database) => allowApplication(db, person, GRANT, now);
+
+/** Of a key whose old secret made it, and ends now. */
+const allowUntilNow = (db: Database): string =>
+  allowApplication(db, person, { ...GRANT, secretEndsAt: now }, now).keyId;
 
 interface Write {
   /** Runs before, and is not looked at. */
@@ -338,6 +350,31 @@ const WRITES: Readonly<Record<string, Write>> = {
   endGrant: {
     given: (db) => allow(db).id,
     write: (db, id) => endGrant(db, id, now),
+    actions: ['oauth_grant.delete'],
+  },
+  endGrantsFrom: {
+    given: (db) => allow(db).keyId,
+    write: (db, keyId) => endGrantsFrom(db, owner, { keyId }, now),
+    actions: ['oauth_grant.delete'],
+  },
+  endRolledGrants: {
+    given: (db) => allow(db).keyId,
+    write: (db, keyId) => endRolledGrants(db, owner, keyId, 'all', { oldEndsAt: now + 1, now }),
+    actions: ['oauth_grant.update'],
+  },
+  endGrantsOfOldSecret: {
+    given: allowUntilNow,
+    write: (db, keyId) => endGrantsOfOldSecret(db, owner, keyId, now),
+    actions: ['oauth_grant.delete'],
+  },
+  endDueGrants: {
+    given: allowUntilNow,
+    write: (db) => endDueGrants(db, now, 5),
+    actions: ['oauth_grant.delete'],
+  },
+  givesAccess: {
+    given: allowUntilNow,
+    write: (db) => givesAccess(db, GRANT.id, now),
     actions: ['oauth_grant.delete'],
   },
 };

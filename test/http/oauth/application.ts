@@ -138,21 +138,32 @@ export class Application {
     return new URL(headers.location ?? 'about:blank');
   }
 
-  /** Connects as people do: a new key without a limit. */
+  /** The code that the person's consent gives, by default for a new key without a limit. */
+  async code(
+    choices: Readonly<Record<string, string>> = {},
+    params: Readonly<Record<string, string>> = {},
+  ): Promise<string> {
+    if (this.#clientId === '') await this.register();
+    const { path } = await this.askConsent(params);
+    const back = await this.answer(path, { ...newKey(this.gateway), answer: 'allow', ...choices });
+    return back.searchParams.get('code') ?? '';
+  }
+
+  /** Exchanges a code for tokens. */
+  exchange(code: string): Promise<Reply> {
+    return this.token({ grant_type: 'authorization_code', code, redirect_uri: REDIRECT });
+  }
+
+  refresh(refreshToken: string | undefined): Promise<Reply> {
+    return this.token({ grant_type: 'refresh_token', refresh_token: refreshToken ?? '' });
+  }
+
+  /** Connects as people do. */
   async connect(
     choices: Readonly<Record<string, string>> = {},
     params: Readonly<Record<string, string>> = {},
   ): Promise<Tokens> {
-    if (this.#clientId === '') await this.register();
-    const { path } = await this.askConsent(params);
-    const back = await this.answer(path, { ...newKey(this.gateway), answer: 'allow', ...choices });
-    const { body } = await this.token({
-      grant_type: 'authorization_code',
-      code: back.searchParams.get('code') ?? '',
-      redirect_uri: REDIRECT,
-      code_verifier: this.#verifier,
-    });
-    return tokensOf(body);
+    return tokensOf((await this.exchange(await this.code(choices, params))).body);
   }
 
   token(fields: Readonly<Record<string, string>>): Promise<Reply> {

@@ -105,25 +105,6 @@ describe('registration', () => {
     expect(headers.get('access-control-allow-origin')).toBe('*');
   });
 
-  it('is refused once too many wait for someone to allow them, and possible again when those are forgotten', async () => {
-    const { connection } = gateway.db;
-    connection.exec(`
-      WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 1000)
-      INSERT INTO oauth_items (model, id, payloadJson, createdAt, expiresAt)
-      SELECT 'Client', 'unused-' || at, '{}', 0, 9e15 FROM n`);
-    const refused = await register(gateway.origin, { redirect_uris: [REDIRECT] });
-    connection.exec(`UPDATE oauth_items SET expiresAt = 1 WHERE id LIKE 'unused-%'`);
-    const accepted = await register(gateway.origin, { redirect_uris: [REDIRECT] });
-    expect([refused.status, refused.body, accepted.status]).toEqual([
-      503,
-      {
-        error: 'temporarily_unavailable',
-        error_description: 'Too many applications are registered that nobody has allowed yet. Try again in a day.',
-      },
-      201,
-    ]);
-  });
-
   it('any port of loopback will do later, no other host or path', async () => {
     const application = new Application(gateway);
     await application.register();

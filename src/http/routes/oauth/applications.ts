@@ -1,11 +1,11 @@
-import { allowApplication, endApplication, listApplications } from '../../../admin/sign-in/oauth-grants.ts';
+import { allowApplication, endApplication, listApplications } from '../../../admin/keys/oauth-grants.ts';
 import { checkVisibleText } from '../../../domain/check-shape.ts';
 import { ApiError, invalidRequest, notFound } from '../../../domain/errors.ts';
 import { clientHost, OAUTH_PATHS, resourceOf } from '../../../domain/oauth-token.ts';
 import { OneTime } from '../../../domain/one-time.ts';
 import { formatTime } from '../../../domain/time.ts';
 import { createMachineClient, type MachineClient } from '../../../oauth/machine-client.ts';
-import { LONGEST } from '../../../oauth/requests.ts';
+import { checkRoom, LONGEST } from '../../../oauth/requests.ts';
 import type { OAuthGrant } from '../../../store/sign-in/oauth.ts';
 import { findKey, type KeyRecord } from '../../../store/tenants/keys.ts';
 import type { HostCheckOptions } from '../../middleware/host-check.ts';
@@ -74,9 +74,14 @@ export function applicationsRoutes(pages: Pages, deps: Deps): void {
 
   function make(ctx: AppContext, form: Form, name: string): Promise<MachineClient> {
     const person = personOf(sessionOf(ctx));
-    return createMachineClient(deps, name, (db, { id }, now) => {
-      const keyId = chosenKey(db, person, form, name, { now, pepper: peppers[0] });
-      allowApplication(db, person, { id, keyId, clientId: id, clientName: name }, now);
+    const registrant = `member:${person.memberId}` as const;
+    return createMachineClient(deps, name, {
+      registrant,
+      admit: (db, { id }, now) => {
+        checkRoom(db, registrant, now);
+        const keyId = chosenKey(db, person, form, name, { now, pepper: peppers[0] });
+        allowApplication(db, person, { id, keyId, clientId: id, clientName: name }, now);
+      },
     });
   }
 

@@ -1,7 +1,8 @@
-import { allowApplication } from '../../../admin/sign-in/oauth-grants.ts';
-import { ApiError, notFound } from '../../../domain/errors.ts';
+import { allowApplication } from '../../../admin/keys/oauth-grants.ts';
+import { ApiError } from '../../../domain/errors.ts';
 import { clientHost } from '../../../domain/oauth-token.ts';
 import type { AuthorizationServer, ConsentRequest } from '../../../oauth/authorization-server.ts';
+import { noRequest } from '../../../oauth/requests.ts';
 import { alertBox } from '../../pages/fields.ts';
 import type { Form } from '../../pages/form.ts';
 import { html, type SafeHtml } from '../../pages/html.ts';
@@ -34,7 +35,7 @@ export function consentRoutes(pages: Pages, deps: Deps): void {
   pages.post(consentPath(':id'), pages.requireSession, async (ctx) => {
     const form = await pages.readForm(ctx);
     const { request, server } = await requestFor(ctx);
-    if (form.text('answer') === 'refuse') return seeOther(ctx, await server.refuse(ctx.req, ctx.res));
+    if (form.text('answer') === 'refuse') return seeOther(ctx, await server.refuse(ctx.req, ctx.res, request));
     try {
       return seeOther(ctx, await allow(ctx, server, request, form));
     } catch (error) {
@@ -48,21 +49,17 @@ export function consentRoutes(pages: Pages, deps: Deps): void {
   ): Promise<{ readonly request: ConsentRequest; readonly server: AuthorizationServer }> {
     const { server } = await serverFor(ctx, deps);
     const request = await server.consentRequest(ctx.req, ctx.res);
-    if (request === undefined || ctx.path !== consentPath(request.id)) {
-      throw notFound('This request has expired or was already answered. Connect again from your application.');
-    }
+    if (request === undefined || ctx.path !== consentPath(request.id)) throw noRequest();
     return { request, server };
   }
 
   function allow(ctx: AppContext, server: AuthorizationServer, request: ConsentRequest, form: Form): Promise<string> {
     const person = personOf(sessionOf(ctx));
     const { clientId, clientName } = request;
-    return server.allow(ctx.req, ctx.res, request, person.memberId, (grantId) =>
-      store.write((db, now) => {
-        const keyId = chosenKey(db, person, form, clientName, { now, pepper: peppers[0] });
-        allowApplication(db, person, { id: grantId, keyId, clientId, clientName }, now);
-      }),
-    );
+    return server.allow(ctx.req, ctx.res, request, person.memberId, (db, id, now) => {
+      const keyId = chosenKey(db, person, form, clientName, { now, pepper: peppers[0] });
+      allowApplication(db, person, { id, keyId, clientId, clientName }, now);
+    });
   }
 
   async function show(

@@ -1,16 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
-import { allowApplication } from '../../../admin/sign-in/oauth-grants.ts';
+import { allowApplication } from '../../../admin/keys/oauth-grants.ts';
 import type { Authenticate } from '../../../core/access/authenticate.ts';
 import { ApiError, invalidRequest, notFound } from '../../../domain/errors.ts';
 import { OAUTH_PATHS, resourceOf, SCOPE } from '../../../domain/oauth-token.ts';
+import { hashSecret, type Pepper } from '../../../domain/secret.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { AuthorizationServer } from '../../../oauth/authorization-server.ts';
-import { authorizationParams, registrationOf, tokenParams } from '../../../oauth/requests.ts';
-import type { Binding } from '../../../oauth/sqlite-adapter.ts';
-import { countUnusedClients } from '../../../store/sign-in/oauth.ts';
+import { authorizationParams, checkRoom, registrationOf, tokenParams } from '../../../oauth/requests.ts';
+import type { Admission } from '../../../oauth/sqlite-adapter.ts';
+import type { Registrant } from '../../../store/sign-in/oauth.ts';
 import type { Store } from '../../../store/store.ts';
+import { invalidKey } from '../../../store/tenants/key-credential.ts';
+import { findSecretEnd } from '../../../store/tenants/keys.ts';
 import type { HostCheckOptions } from '../../middleware/host-check.ts';
 import { type LimitRateDeps, limitRate } from '../../middleware/rate-limit.ts';
 import { bearerToken } from '../../request/credential.ts';
@@ -24,14 +27,12 @@ export interface OAuthDeps extends LimitRateDeps {
   readonly authenticate: Authenticate;
   readonly store: Pick<Store, 'read'>;
   readonly clock: Clock;
+  /** Accepted ones, the current one first. */
+  readonly peppers: readonly [Pepper, ...Pepper[]];
   readonly hosts: HostCheckOptions;
 }
 
 const MAX_BODY_BYTES = 65_536;
-
-/** Anyone may register: what nobody allows is bounded, and forgotten after a day. */
-const MAX_UNUSED_CLIENTS = 1000;
-const TOO_MANY_CLIENTS = 'Too many applications are registered that nobody has allowed yet. Try again in a day.';
 
 /** Web pages of every origin may read these, as the standards want: what they show is public, or asks for a secret of its own. */
 const FOR_ALL_ORIGINS = { 'access-control-allow-origin': '*' };
@@ -143,21 +144,25 @@ async function registerClient(ctx: AppContext, deps: OAuthDeps): Promise<void> {
   const registration = registrationOf(parsed(await readText(ctx, 'application/json')));
   if (typeof registration === 'string') throw new ApiError(400, 'invalid_client_metadata', registration);
   const { metadata, actsByItself } = registration;
-  if ((await deps.store.read((db) => countUnusedClients(db, deps.clock.now()))) >= MAX_UNUSED_CLIENTS) {
-    throw new ApiError(503, 'overloaded', TOO_MANY_CLIENTS);
-  }
   const token = bearerToken(ctx.req);
   const principal = token === undefined ? undefined : await deps.authenticate(token);
   ctx.set(FOR_ALL_ORIGINS);
-  const bind: Binding | undefined =
-    principal === undefined || !actsByItself
-      ? undefined
-      : (db, { id, name }, now) => {
-          const { keyId, memberId, organizationId } = principal;
-          const person = { kind: 'person', memberId, organizationId } as const;
-          allowApplication(db, person, { id, keyId, clientId: id, clientName: name }, now);
-        };
-  await pass(ctx, deps, { url: OAUTH_PATHS.register, body: JSON.stringify(metadata), bind });
+  const registrant: Registrant = principal === undefined ? `network:${ctx.state.network}` : `key:${principal.keyId}`;
+  const admission: Admission = {
+    registrant,
+    admit(db, { id, name }, now) {
+      checkRoom(db, registrant, now);
+      if (token === undefined || principal === undefined || !actsByItself) return;
+      const { keyId, memberId, organizationId } = principal;
+      const hashes = deps.peppers.map((pepper) => hashSecret(token, pepper));
+      const secretEndsAt = findSecretEnd(db, organizationId, keyId, hashes, now);
+      // It was rolled since it was looked up.
+      if (secretEndsAt === undefined) throw invalidKey();
+      const person = { kind: 'person', memberId, organizationId } as const;
+      allowApplication(db, person, { id, keyId, clientId: id, clientName: name, secretEndsAt }, now);
+    },
+  };
+  await pass(ctx, deps, { url: OAUTH_PATHS.register, body: JSON.stringify(metadata), admission });
 }
 
 function parsed(text: string): unknown {
@@ -172,14 +177,14 @@ function parsed(text: string): unknown {
 async function pass(
   ctx: AppContext,
   deps: OAuthDeps,
-  sent: { readonly url: string; readonly body?: string; readonly bind?: Binding | undefined },
+  sent: { readonly url: string; readonly body?: string; readonly admission?: Admission },
 ): Promise<void> {
   const { origin, server } = await serverFor(ctx, deps);
   const request = innerRequest(ctx.req, new URL(origin), sent);
   ctx.respond = false;
   try {
-    if (sent.bind === undefined) await server.handle(request, ctx.res);
-    else await server.register(request, ctx.res, sent.bind);
+    if (sent.admission === undefined) await server.handle(request, ctx.res);
+    else await server.register(request, ctx.res, sent.admission);
   } catch (error) {
     ctx.respond = true;
     throw error;

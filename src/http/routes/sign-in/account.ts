@@ -12,7 +12,7 @@ import { alertBox, field } from '../../pages/fields.ts';
 import type { Form } from '../../pages/form.ts';
 import { html, type SafeHtml } from '../../pages/html.ts';
 import { seeOther, sendPage } from '../../pages/page.ts';
-import { sessionOf } from '../../pages/pages.ts';
+import { sessionOf, signedOut } from '../../pages/pages.ts';
 import type { Session } from '../../pages/session.ts';
 import type { AppContext } from '../../state.ts';
 import { type Faults, hasFaults, newPasswordFaults, newPasswordFields } from './new-password.ts';
@@ -45,13 +45,17 @@ export function accountRoute(context: SignInPages): void {
 
   pages.post('/oauth/interaction/account/password', pages.requireSession, async (ctx) => {
     const form = await pages.readForm(ctx);
-    const { member } = sessionOf(ctx);
+    const { id, member } = sessionOf(ctx);
     const chosen = newPasswordFaults(form, member.email);
     if (hasFaults(chosen)) return sendAccount(ctx, chosen);
     const current = await currentFault(ctx, form);
     if (current !== undefined) return sendAccount(ctx, { current }, current === LOCKED ? 429 : 401);
     const hash = await hashInTurn(ctx, context, form.text('password'));
-    await signIn(ctx, context, 'password', (db, now) => setPassword(db, personOf(member), hash, now));
+    await signIn(ctx, context, 'password', (db, now) => {
+      // Someone who set a password meanwhile, or ended this session, comes first.
+      if (!listSessions(db, member, now).some((session) => session.id === id)) throw signedOut();
+      return setPassword(db, personOf(member), hash, now);
+    });
     return seeOther(ctx, `${ACCOUNT}?done=password`);
   });
 

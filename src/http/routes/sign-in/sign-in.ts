@@ -1,7 +1,8 @@
 import { endSession } from '../../../admin/sign-in/sessions.ts';
-import { signInByPassword, WINDOW_MS } from '../../../admin/sign-in/sign-in.ts';
+import { readHolder, signInByPassword, WINDOW_MS } from '../../../admin/sign-in/sign-in.ts';
+import { ApiError } from '../../../domain/errors.ts';
 import { OneTime } from '../../../domain/one-time.ts';
-import { getMember, type MemberRecord } from '../../../store/tenants/members.ts';
+import type { MemberRecord, PasswordHolder } from '../../../store/tenants/members.ts';
 import { getOrganization } from '../../../store/tenants/tenants.ts';
 import { alertBox, field } from '../../pages/fields.ts';
 import { html } from '../../pages/html.ts';
@@ -34,7 +35,7 @@ interface Shown {
 
 /** Those whose password fits in several organizations, until they choose one. */
 interface Choice {
-  readonly members: readonly MemberRecord[];
+  readonly holders: readonly PasswordHolder[];
   readonly next: string;
 }
 
@@ -61,24 +62,27 @@ export function signInRoute(context: SignInPages): void {
       ctx.state.errorCode = 'sign_in_locked';
       return sendSignIn(ctx, context, { ...shown, status: 429, alert: LOCKED });
     }
-    const [member, ...others] = outcome;
-    if (member === undefined) {
+    const [holder, ...others] = outcome;
+    if (holder === undefined) {
       ctx.state.errorCode = 'sign_in_failed';
       return sendSignIn(ctx, context, { ...shown, status: 401, alert: UNFIT });
     }
     if (others.length > 0) {
-      choices.put(await pages.csrfToken(ctx), { members: outcome, next: shown.next });
-      return sendChoice(ctx, outcome);
+      choices.put(await pages.csrfToken(ctx), { holders: outcome, next: shown.next });
+      return sendChoice(
+        ctx,
+        outcome.map(({ member }) => member),
+      );
     }
-    return enter(ctx, member, shown.next);
+    return enter(ctx, holder, shown.next);
   });
 
   pages.post('/oauth/interaction/sign-in/organization', async (ctx) => {
     const form = await pages.readForm(ctx);
     const choice = choices.take(await pages.csrfToken(ctx));
-    const member = choice?.members.find(({ organizationId }) => organizationId === form.text('organization'));
-    if (choice === undefined || member === undefined) return seeOther(ctx, '/oauth/interaction/sign-in');
-    return enter(ctx, member, choice.next);
+    const holder = choice?.holders.find(({ member }) => member.organizationId === form.text('organization'));
+    if (choice === undefined || holder === undefined) return seeOther(ctx, '/oauth/interaction/sign-in');
+    return enter(ctx, holder, choice.next);
   });
 
   pages.post('/oauth/interaction/sign-out', pages.requireSession, async (ctx) => {
@@ -89,9 +93,12 @@ export function signInRoute(context: SignInPages): void {
     seeOther(ctx, '/oauth/interaction/sign-in');
   });
 
-  async function enter(ctx: AppContext, { organizationId, id }: MemberRecord, next: string): Promise<void> {
-    // They may have left meanwhile.
-    await signIn(ctx, context, 'password', (db) => getMember(db, organizationId, id));
+  async function enter(ctx: AppContext, holder: PasswordHolder, next: string): Promise<void> {
+    await signIn(ctx, context, 'password', (db) => {
+      const member = readHolder(db, holder);
+      if (member === undefined) throw new ApiError(401, 'sign_in_failed', UNFIT);
+      return member;
+    });
     seeOther(ctx, afterSignIn(next));
   }
 
