@@ -45,6 +45,14 @@ interface ReportedRule {
 /** Rules that have labels of their own; those that come later are `other`. */
 const MAX_RULES = 500;
 
+/** One of the two limits of a budget. */
+export interface WatchedBudget {
+  readonly labels: { readonly scope: string; readonly id: string; readonly limit: 'all_time' | 'recurring' };
+  readonly limitUsd: number;
+  /** Of a recurring limit: in the window that runs. */
+  readonly spentUsd: number;
+}
+
 /** What the product is and holds at the moment, read when someone looks. */
 interface Watched {
   readonly version: string;
@@ -58,6 +66,8 @@ interface Watched {
   bundleDigest(): string;
   /** Epoch ms of its activation, and of the last look for another; undefined: there was none. */
   policyTimes?(): { readonly activatedAt: number; readonly checkedAt: number | undefined };
+  /** Limits of budgets and what was spent of them, in USD; undefined: they are not shown. */
+  budgets?: (() => Promise<readonly WatchedBudget[]>) | undefined;
   /** Every code of a refusal: each is shown from the start, or an alert on an increase would miss the first one. */
   readonly refusalCodes?: readonly string[];
   /** By listener. */
@@ -199,6 +209,20 @@ export const METRICS = {
     'policy_checked_timestamp_seconds',
     'When the source of policy bundles was last heard of; 0: there is none, or it was not.',
   ),
+  budgetLimit: gauge(
+    'budget_limit_usd',
+    'Limit of a budget, by the id of its member, project or organization. With `BUDGET_METRICS=on` alone.',
+    'scope',
+    'id',
+    'limit',
+  ),
+  budgetSpent: gauge(
+    'budget_spent_usd',
+    'What was spent of that limit, rounded; of a recurring one in the window that runs.',
+    'scope',
+    'id',
+    'limit',
+  ),
   build: gauge(
     'build_info',
     'Always 1; the labels are the version, commit and schema as `--version` prints them, the first digits of the policy bundle and the date of the catalogue.',
@@ -253,13 +277,13 @@ function instruments(registers: Registry[]) {
 function watch(watched: Watched, registers: Registry[]): void {
   const watchGauge = <Label extends string>(
     metric: GaugeConfiguration<Label>,
-    collect: (gauge: Gauge<Label>) => void,
+    collect: (gauge: Gauge<Label>) => void | Promise<void>,
   ): Gauge =>
     new Gauge({
       ...metric,
       registers,
       collect() {
-        collect(this);
+        return collect(this);
       },
     });
   const number = (metric: GaugeConfiguration<string>, read: () => number): Gauge =>
@@ -281,6 +305,17 @@ function watch(watched: Watched, registers: Registry[]): void {
   if (policyTimes !== undefined) {
     number(METRICS.policyActivated, () => policyTimes().activatedAt / 1000);
     number(METRICS.policyChecked, () => (policyTimes().checkedAt ?? 0) / 1000);
+  }
+  const { budgets } = watched;
+  if (budgets !== undefined) {
+    const show = (metric: GaugeConfiguration<string>, value: 'limitUsd' | 'spentUsd'): Gauge =>
+      watchGauge(metric, async (each) => {
+        const found = await budgets();
+        each.reset();
+        for (const budget of found) each.set(budget.labels, budget[value]);
+      });
+    show(METRICS.budgetLimit, 'limitUsd');
+    show(METRICS.budgetSpent, 'spentUsd');
   }
   watchGauge(METRICS.build, (each) => {
     const { version, commit, schema, catalogDate } = watched;

@@ -69,6 +69,7 @@ describe('the configuration', () => {
         shutdownGrace: 30_000,
       },
       metricsToken: undefined,
+      budgetMetrics: false,
       secrets: { peppers: [], encryptionKeys: [] },
       serviceProviders: [],
       upstreams: [],
@@ -125,6 +126,7 @@ describe('the configuration', () => {
       RETENTION_DAYS: '90',
       POLICY_BUNDLE_PUBLIC_KEY: '/etc/portcullis/policy.pem',
       POLICY_BUNDLE_SCOPE: 'write',
+      BUDGET_METRICS: 'on',
       METRICS_TOKEN: 'a-token-of-some-length',
       PEPPER: `${HEX}, ${BASE64}`,
       ENCRYPTION_KEY: BASE64,
@@ -181,6 +183,7 @@ describe('the configuration', () => {
         shutdownGrace: 13,
       },
       metricsToken: 'a-token-of-some-length',
+      budgetMetrics: true,
       secrets: {
         peppers: [Buffer.from(HEX, 'hex'), Buffer.from(HEX, 'hex')],
         encryptionKeys: [Buffer.from(HEX, 'hex')],

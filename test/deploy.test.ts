@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import manifest from '../package.json' with { type: 'json' };
 import { readConfig } from '../src/config/config.ts';
-import { documentation } from './support/pages.ts';
+import { documentation, tables } from './support/pages.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = path.join(root, 'scripts/deploy');
@@ -149,6 +149,53 @@ describe('the unit of systemd', () => {
 
   it('waits for running calls at a stop', () => {
     expect(Number(values('TimeoutStopSec')[0])).toBeGreaterThan(grace);
+  });
+});
+
+describe('the alert rules and the dashboard', () => {
+  const { groups } = parse(read('alerts.yaml'));
+  const rules: { alert: string; expr: string; annotations: Record<string, string> }[] = groups[0].rules;
+  const { panels } = JSON.parse(read('grafana-dashboard.json'));
+  const queries: { expr: string; legendFormat: string }[] = panels.flatMap(({ targets }: { targets: [] }) => targets);
+  const labelsOf = new Map(
+    (tables('Metric')[0] ?? []).map(([name = '', , labels = '']) => [
+      name.replaceAll('`', ''),
+      [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
+    ]),
+  );
+
+  /** Metrics that an expression names and the gateway lacks, and labels that none of its metrics has. */
+  function unknownIn(expr: string, text: string): string[] {
+    const named = [...expr.matchAll(/\bportcullis_\w+/g)].map(([name]) => name.replace(/_bucket$/, ''));
+    const known = new Set(['le', ...named.flatMap((name) => labelsOf.get(name) ?? [])]);
+    const labels = [
+      ...[...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', ')),
+      ...[...expr.matchAll(/(\w+)(?:=|!=|=~|!~)"/g)].map(([, label = '']) => label),
+      ...[...text.matchAll(/\{\{ ?(?:\$labels\.)?(\w+) ?\}\}/g)].map(([, label = '']) => label),
+    ];
+    return [...named.filter((name) => !labelsOf.has(name)), ...labels.filter((label) => !known.has(label))];
+  }
+
+  it('name only metrics and labels that there are', () => {
+    const texts = [
+      ...rules.map(({ expr, annotations }) => [expr, Object.values(annotations).join(' ')] as const),
+      ...queries.map(({ expr, legendFormat }) => [expr, legendFormat] as const),
+    ];
+    expect(texts.length).toBeGreaterThan(30);
+    expect(texts.flatMap(([expr, text]) => unknownIn(expr, text))).toEqual([]);
+    expect(unknownIn('sum by (nobody) (portcullis_calls_totals{modle="x"})', '{{ $labels.who }}')).toHaveLength(4);
+  });
+
+  it('have a name of its own for each, and a sentence for who is woken', () => {
+    const names = [...rules.map(({ alert }) => alert), ...panels.map(({ title }: { title: string }) => title)];
+    expect(new Set(names).size).toBe(names.length);
+    expect(rules.filter(({ annotations }) => annotations.summary === undefined)).toEqual([]);
+  });
+
+  it('name only codes of errors that there are', () => {
+    const codes = [...read('alerts.yaml').matchAll(/code="(\w+)"/g)].map(([, code]) => code);
+    expect(codes.length).toBeGreaterThan(1);
+    expect(codes.filter((code) => !documentation.includes(`\`${code}\``))).toEqual([]);
   });
 });
 

@@ -6,10 +6,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../src/admin/providers/custom-providers.ts';
 import { createProviderKey } from '../src/admin/providers/provider-keys.ts';
+import { changeBudget, watchBudgets } from '../src/admin/tenants/budgets.ts';
 import { createCatalog } from '../src/catalog/catalog.ts';
 import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
 import { createMetrics } from '../src/metrics.ts';
+import { setBudget } from '../src/store/budgets/budgets.ts';
 import { loadSecrets } from '../src/store/secrets/secrets.ts';
 import { readBuild } from '../src/version.ts';
 import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
@@ -47,6 +49,12 @@ const USAGE = {
   prompt_tokens_details: { cached_tokens: 30 },
   completion_tokens_details: { reasoning_tokens: 20 },
 };
+
+/** Sets the limits of the organization, as the master API does. */
+function setOrganizationBudget(body: object): void {
+  const { organizationId } = gateway.firstRun;
+  changeBudget(gateway.db, { kind: 'cli', organizationId }, { kind: 'organization' }, body, Date.now());
+}
 
 /** A little of everything. */
 async function everything(): Promise<void> {
@@ -198,10 +206,16 @@ describe('the metrics', () => {
     const bundle = path.join(tmpdir(), `bundle-${process.pid}.tar.gz`);
     writeFileSync(bundle, archiveOf(bundleFiles('v1')));
     await start(
-      { RATE_LIMIT_MODERATIONS_PER_MINUTE: '1', POLICY_BUNDLE: bundle, POLICY_BUNDLE_POLL_SECONDS: '1' },
+      {
+        RATE_LIMIT_MODERATIONS_PER_MINUTE: '1',
+        POLICY_BUNDLE: bundle,
+        POLICY_BUNDLE_POLL_SECONDS: '1',
+        BUDGET_METRICS: 'on',
+      },
       true,
     );
     rmSync(bundle);
+    setOrganizationBudget({ usageLimit: '5' });
     await everything();
     addRule(gateway, 'key', { ruleType: 'deny_models', ruleValue: { models: ['sandbox-free'] }, mode: 'report' });
     await chat(gateway, hello({ model: 'sandbox-free' }));
@@ -248,6 +262,41 @@ describe('the metrics', () => {
     }
     const rules = new Set((await exposition()).match(/rule="\w+"/g));
     expect([rules.size, rules.has('rule="other"')]).toEqual([501, true]);
+  });
+
+  it('have the limits of budgets and what was spent of them, by their ids, for an operator who asks for them', async () => {
+    await start({ BUDGET_METRICS: 'on' });
+    setOrganizationBudget({
+      usageLimit: '5',
+      periodUsageLimit: '0.5',
+      periodUsageDurationValue: 1,
+      periodUsageDurationUnit: 'day',
+    });
+    upstream.begin(json(completion('Hi', { usage: USAGE })));
+    await chat(gateway, hello({ model: 'large' }));
+
+    const shown = await metricsOf(gateway);
+    const id = gateway.firstRun.organizationId;
+    const limits = [`organization ${id} all_time`, `organization ${id} recurring`] as const;
+    expect(valuesOf(shown, 'budget_limit_usd')).toEqual({ [limits[0]]: 5, [limits[1]]: 0.5 });
+    expect(valuesOf(shown, 'budget_spent_usd')).toEqual({ [limits[0]]: 0.0006, [limits[1]]: 0.0006 });
+
+    setOrganizationBudget({ usageLimit: null, periodUsageLimit: null });
+    expect(valuesOf(await metricsOf(gateway), 'budget_limit_usd')).toEqual({});
+  });
+
+  it('have no budget unless BUDGET_METRICS is on, and 500 at most', async () => {
+    await start();
+    setOrganizationBudget({ usageLimit: '5' });
+    const { text } = await send(gateway.management, { path: '/metrics' });
+    expect(text).not.toContain('portcullis_budget');
+
+    const { organizationId } = gateway.firstRun;
+    for (let member = 0; member < 600; member += 1) {
+      const owner = { organizationId, scope: 'member', subjectId: `mem_${member}` } as const;
+      setBudget(gateway.db, owner, { usageLimit: 1n, period: null });
+    }
+    expect(watchBudgets(gateway.db, Date.now())).toHaveLength(500);
   });
 
   it('are those of one container, besides those of the process', async () => {

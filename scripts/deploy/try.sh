@@ -66,11 +66,12 @@ build commit --quiet --rm "$container" "docker.io/library/$base" >/dev/null
 say "a stand-in for $base"
 
 # -- The image. npm finds its packages with the settings of this machine.
+commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 mounts=()
 for pair in "$(npm config get userconfig):/root/.npmrc" "$(npm config get globalconfig):/usr/local/etc/npmrc" /etc/ssl/certs:/etc/ssl/certs; do
   [ ! -e "${pair%%:*}" ] || mounts+=(--volume "$pair:ro")
 done
-build bud --isolation chroot --format docker --pull-never "${mounts[@]}" --file scripts/deploy/Dockerfile --tag portcullis . >"$work/build.log" 2>&1 ||
+build bud --isolation chroot --format docker --pull-never --build-arg "COMMIT=$commit" "${mounts[@]}" --file scripts/deploy/Dockerfile --tag portcullis . >"$work/build.log" 2>&1 ||
   fail 'it cannot be built'
 megabytes=$(build images --format '{{.Size}}' portcullis)
 case $megabytes in *' MB') ;; *) fail "its size is $megabytes, more than $most_megabytes MB" ;; esac
@@ -149,6 +150,7 @@ use() { # $1 from which host, $2 by which address
 }
 
 start first-start
+inside "${entrypoint[@]}" --version | grep --quiet "(commit ${commit:0:7}, schema [0-9]*)" || fail "it does not know that it is commit $commit"
 key=$(sed -n 's/^ *gateway key *//p' "$log")
 [ -n "$key" ] && grep --quiet '^ *master key ' "$log" || fail 'the first start printed no keys'
 ! grep --quiet '"level":[456]0' "$log" || fail "the start warns of something: $(grep '"level":[456]0' "$log")"

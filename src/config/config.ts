@@ -89,6 +89,7 @@ export interface Config {
   };
   /** With which metrics can be read from elsewhere than loopback; undefined: not at all. */
   readonly metricsToken: string | undefined;
+  readonly budgetMetrics: boolean;
   /** The first makes what is new, the others are still accepted. Empty: the store keeps its own in `DATA_DIR/secrets.json`. */
   readonly secrets: { readonly peppers: readonly Buffer[]; readonly encryptionKeys: readonly Buffer[] };
   /** What the environment says of providers of the catalogue. By id. */
@@ -196,6 +197,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       shutdownGrace: Number(variables.SHUTDOWN_GRACE_MS),
     },
     metricsToken: variables.METRICS_TOKEN,
+    budgetMetrics: variables.BUDGET_METRICS === 'on',
     secrets: {
       peppers: readSecrets('PEPPER', variables.PEPPER),
       encryptionKeys: readSecrets('ENCRYPTION_KEY', variables.ENCRYPTION_KEY),

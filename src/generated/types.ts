@@ -4507,6 +4507,10 @@ export interface Environment {
    */
   METRICS_TOKEN?: string;
   /**
+   * `on`: `/metrics` has the limits of budgets and what was spent of them, by the id of the member, project or organization; the first 500 by id.
+   */
+  BUDGET_METRICS: 'on' | 'off';
+  /**
    * Largest request body, in bytes; more is 413.
    */
   MAX_BODY_BYTES: string;

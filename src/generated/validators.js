@@ -34387,7 +34387,7 @@ export const validateMessageDialect = validate537;
 export const validateFieldShape = validate535;
 
 export const validateEnvironment = validate543;
-const schema231 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema231 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern61 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern62 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern65 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -34431,7 +34431,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.POLICY_BUNDLE_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_POLL_SECONDS"))) || ((data.POLICY_BUNDLE_LONG_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_LONG_POLL_SECONDS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.DECISION_LOG_MAX_BYTES === undefined) && (missing0 = "DECISION_LOG_MAX_BYTES"))) || ((data.DECISION_LOG_KEPT_FILES === undefined) && (missing0 = "DECISION_LOG_KEPT_FILES"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
+if(((((((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.POLICY_BUNDLE_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_POLL_SECONDS"))) || ((data.POLICY_BUNDLE_LONG_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_LONG_POLL_SECONDS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.DECISION_LOG_MAX_BYTES === undefined) && (missing0 = "DECISION_LOG_MAX_BYTES"))) || ((data.DECISION_LOG_KEPT_FILES === undefined) && (missing0 = "DECISION_LOG_KEPT_FILES"))) || ((data.BUDGET_METRICS === undefined) && (missing0 = "BUDGET_METRICS"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate543.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -35212,12 +35212,29 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_BODY_BYTES !== undefined){
-let data34 = data.MAX_BODY_BYTES;
+if(data.BUDGET_METRICS !== undefined){
+let data34 = data.BUDGET_METRICS;
 const _errs69 = errors;
-if(errors === _errs69){
-if(typeof data34 === "string"){
-if(!pattern80.test(data34)){
+if(typeof data34 !== "string"){
+validate543.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data34 === "on") || (data34 === "off"))){
+validate543.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema231.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs69 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.MAX_BODY_BYTES !== undefined){
+let data35 = data.MAX_BODY_BYTES;
+const _errs71 = errors;
+if(errors === _errs71){
+if(typeof data35 === "string"){
+if(!pattern80.test(data35)){
 validate543.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -35227,18 +35244,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs69 === errors;
+var valid0 = _errs71 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_DEPTH !== undefined){
-let data35 = data.MAX_DEPTH;
-const _errs71 = errors;
-if(errors === _errs71){
-if(typeof data35 === "string"){
-if(!pattern81.test(data35)){
+let data36 = data.MAX_DEPTH;
+const _errs73 = errors;
+if(errors === _errs73){
+if(typeof data36 === "string"){
+if(!pattern81.test(data36)){
 validate543.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -35248,18 +35265,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/prop
 return false;
 }
 }
-var valid0 = _errs71 === errors;
+var valid0 = _errs73 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_VALUES !== undefined){
-let data36 = data.MAX_JSON_VALUES;
-const _errs73 = errors;
-if(errors === _errs73){
-if(typeof data36 === "string"){
-if(!pattern74.test(data36)){
+let data37 = data.MAX_JSON_VALUES;
+const _errs75 = errors;
+if(errors === _errs75){
+if(typeof data37 === "string"){
+if(!pattern74.test(data37)){
 validate543.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35269,18 +35286,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs73 === errors;
+var valid0 = _errs75 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_FIELDS !== undefined){
-let data37 = data.MAX_JSON_FIELDS;
-const _errs75 = errors;
-if(errors === _errs75){
-if(typeof data37 === "string"){
-if(!pattern74.test(data37)){
+let data38 = data.MAX_JSON_FIELDS;
+const _errs77 = errors;
+if(errors === _errs77){
+if(typeof data38 === "string"){
+if(!pattern74.test(data38)){
 validate543.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35290,18 +35307,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs75 === errors;
+var valid0 = _errs77 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_IN_FLIGHT !== undefined){
-let data38 = data.MAX_IN_FLIGHT;
-const _errs77 = errors;
-if(errors === _errs77){
-if(typeof data38 === "string"){
-if(!pattern74.test(data38)){
+let data39 = data.MAX_IN_FLIGHT;
+const _errs79 = errors;
+if(errors === _errs79){
+if(typeof data39 === "string"){
+if(!pattern74.test(data39)){
 validate543.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35311,18 +35328,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs77 === errors;
+var valid0 = _errs79 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BUFFERED_BYTES !== undefined){
-let data39 = data.MAX_BUFFERED_BYTES;
-const _errs79 = errors;
-if(errors === _errs79){
-if(typeof data39 === "string"){
-if(!pattern80.test(data39)){
+let data40 = data.MAX_BUFFERED_BYTES;
+const _errs81 = errors;
+if(errors === _errs81){
+if(typeof data40 === "string"){
+if(!pattern80.test(data40)){
 validate543.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -35332,18 +35349,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs79 === errors;
+var valid0 = _errs81 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
-let data40 = data.MANAGEMENT_MAX_IN_FLIGHT;
-const _errs81 = errors;
-if(errors === _errs81){
-if(typeof data40 === "string"){
-if(!pattern74.test(data40)){
+let data41 = data.MANAGEMENT_MAX_IN_FLIGHT;
+const _errs83 = errors;
+if(errors === _errs83){
+if(typeof data41 === "string"){
+if(!pattern74.test(data41)){
 validate543.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35353,18 +35370,18 @@ validate543.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",sch
 return false;
 }
 }
-var valid0 = _errs81 === errors;
+var valid0 = _errs83 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
-let data41 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
-const _errs83 = errors;
-if(errors === _errs83){
-if(typeof data41 === "string"){
-if(!pattern80.test(data41)){
+let data42 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
+const _errs85 = errors;
+if(errors === _errs85){
+if(typeof data42 === "string"){
+if(!pattern80.test(data42)){
 validate543.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -35374,18 +35391,18 @@ validate543.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES
 return false;
 }
 }
-var valid0 = _errs83 === errors;
+var valid0 = _errs85 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_RESPONSE_BYTES !== undefined){
-let data42 = data.MAX_RESPONSE_BYTES;
-const _errs85 = errors;
-if(errors === _errs85){
-if(typeof data42 === "string"){
-if(!pattern80.test(data42)){
+let data43 = data.MAX_RESPONSE_BYTES;
+const _errs87 = errors;
+if(errors === _errs87){
+if(typeof data43 === "string"){
+if(!pattern80.test(data43)){
 validate543.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -35395,18 +35412,18 @@ validate543.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs85 === errors;
+var valid0 = _errs87 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CACHE_MAX_BYTES !== undefined){
-let data43 = data.CACHE_MAX_BYTES;
-const _errs87 = errors;
-if(errors === _errs87){
-if(typeof data43 === "string"){
-if(!pattern80.test(data43)){
+let data44 = data.CACHE_MAX_BYTES;
+const _errs89 = errors;
+if(errors === _errs89){
+if(typeof data44 === "string"){
+if(!pattern80.test(data44)){
 validate543.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -35416,18 +35433,18 @@ validate543.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs87 === errors;
+var valid0 = _errs89 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data44 = data.RATE_LIMIT_CHAT_PER_MINUTE;
-const _errs89 = errors;
-if(errors === _errs89){
-if(typeof data44 === "string"){
-if(!pattern93.test(data44)){
+let data45 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+const _errs91 = errors;
+if(errors === _errs91){
+if(typeof data45 === "string"){
+if(!pattern93.test(data45)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35437,18 +35454,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",s
 return false;
 }
 }
-var valid0 = _errs89 === errors;
+var valid0 = _errs91 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data45 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
-const _errs91 = errors;
-if(errors === _errs91){
-if(typeof data45 === "string"){
-if(!pattern93.test(data45)){
+let data46 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+const _errs93 = errors;
+if(errors === _errs93){
+if(typeof data46 === "string"){
+if(!pattern93.test(data46)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35458,18 +35475,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs91 === errors;
+var valid0 = _errs93 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data46 = data.RATE_LIMIT_MODELS_PER_MINUTE;
-const _errs93 = errors;
-if(errors === _errs93){
-if(typeof data46 === "string"){
-if(!pattern93.test(data46)){
+let data47 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+const _errs95 = errors;
+if(errors === _errs95){
+if(typeof data47 === "string"){
+if(!pattern93.test(data47)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35479,18 +35496,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs93 === errors;
+var valid0 = _errs95 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data47 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
-const _errs95 = errors;
-if(errors === _errs95){
-if(typeof data47 === "string"){
-if(!pattern93.test(data47)){
+let data48 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+const _errs97 = errors;
+if(errors === _errs97){
+if(typeof data48 === "string"){
+if(!pattern93.test(data48)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35500,18 +35517,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MI
 return false;
 }
 }
-var valid0 = _errs95 === errors;
+var valid0 = _errs97 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
-let data48 = data.RATE_LIMIT_MCP_PER_MINUTE;
-const _errs97 = errors;
-if(errors === _errs97){
-if(typeof data48 === "string"){
-if(!pattern93.test(data48)){
+let data49 = data.RATE_LIMIT_MCP_PER_MINUTE;
+const _errs99 = errors;
+if(errors === _errs99){
+if(typeof data49 === "string"){
+if(!pattern93.test(data49)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35521,18 +35538,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",sc
 return false;
 }
 }
-var valid0 = _errs97 === errors;
+var valid0 = _errs99 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
-let data49 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
-const _errs99 = errors;
-if(errors === _errs99){
-if(typeof data49 === "string"){
-if(!pattern93.test(data49)){
+let data50 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
+const _errs101 = errors;
+if(errors === _errs101){
+if(typeof data50 === "string"){
+if(!pattern93.test(data50)){
 validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -35542,18 +35559,18 @@ validate543.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MIN
 return false;
 }
 }
-var valid0 = _errs99 === errors;
+var valid0 = _errs101 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data50 = data.REQUEST_HEADERS_TIMEOUT_MS;
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data50 === "string"){
-if(!pattern74.test(data50)){
+let data51 = data.REQUEST_HEADERS_TIMEOUT_MS;
+const _errs103 = errors;
+if(errors === _errs103){
+if(typeof data51 === "string"){
+if(!pattern74.test(data51)){
 validate543.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35563,18 +35580,18 @@ validate543.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",s
 return false;
 }
 }
-var valid0 = _errs101 === errors;
+var valid0 = _errs103 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data51 = data.REQUEST_BODY_TIMEOUT_MS;
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data51 === "string"){
-if(!pattern74.test(data51)){
+let data52 = data.REQUEST_BODY_TIMEOUT_MS;
+const _errs105 = errors;
+if(errors === _errs105){
+if(typeof data52 === "string"){
+if(!pattern74.test(data52)){
 validate543.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35584,18 +35601,18 @@ validate543.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",sche
 return false;
 }
 }
-var valid0 = _errs103 === errors;
+var valid0 = _errs105 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data52 = data.CONNECT_TIMEOUT_MS;
-const _errs105 = errors;
-if(errors === _errs105){
-if(typeof data52 === "string"){
-if(!pattern74.test(data52)){
+let data53 = data.CONNECT_TIMEOUT_MS;
+const _errs107 = errors;
+if(errors === _errs107){
+if(typeof data53 === "string"){
+if(!pattern74.test(data53)){
 validate543.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35605,18 +35622,18 @@ validate543.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPat
 return false;
 }
 }
-var valid0 = _errs105 === errors;
+var valid0 = _errs107 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data53 = data.FIRST_BYTE_TIMEOUT_MS;
-const _errs107 = errors;
-if(errors === _errs107){
-if(typeof data53 === "string"){
-if(!pattern74.test(data53)){
+let data54 = data.FIRST_BYTE_TIMEOUT_MS;
+const _errs109 = errors;
+if(errors === _errs109){
+if(typeof data54 === "string"){
+if(!pattern74.test(data54)){
 validate543.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35626,18 +35643,18 @@ validate543.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schema
 return false;
 }
 }
-var valid0 = _errs107 === errors;
+var valid0 = _errs109 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.IDLE_TIMEOUT_MS !== undefined){
-let data54 = data.IDLE_TIMEOUT_MS;
-const _errs109 = errors;
-if(errors === _errs109){
-if(typeof data54 === "string"){
-if(!pattern74.test(data54)){
+let data55 = data.IDLE_TIMEOUT_MS;
+const _errs111 = errors;
+if(errors === _errs111){
+if(typeof data55 === "string"){
+if(!pattern74.test(data55)){
 validate543.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35647,18 +35664,18 @@ validate543.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs109 === errors;
+var valid0 = _errs111 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data55 = data.TOTAL_TIMEOUT_MS;
-const _errs111 = errors;
-if(errors === _errs111){
-if(typeof data55 === "string"){
-if(!pattern74.test(data55)){
+let data56 = data.TOTAL_TIMEOUT_MS;
+const _errs113 = errors;
+if(errors === _errs113){
+if(typeof data56 === "string"){
+if(!pattern74.test(data56)){
 validate543.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35668,18 +35685,18 @@ validate543.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:
 return false;
 }
 }
-var valid0 = _errs111 === errors;
+var valid0 = _errs113 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data56 = data.KEEP_ALIVE_COMMENT_MS;
-const _errs113 = errors;
-if(errors === _errs113){
-if(typeof data56 === "string"){
-if(!pattern74.test(data56)){
+let data57 = data.KEEP_ALIVE_COMMENT_MS;
+const _errs115 = errors;
+if(errors === _errs115){
+if(typeof data57 === "string"){
+if(!pattern74.test(data57)){
 validate543.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35689,18 +35706,18 @@ validate543.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schema
 return false;
 }
 }
-var valid0 = _errs113 === errors;
+var valid0 = _errs115 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data57 = data.SHUTDOWN_GRACE_MS;
-const _errs115 = errors;
-if(errors === _errs115){
-if(typeof data57 === "string"){
-if(!pattern74.test(data57)){
+let data58 = data.SHUTDOWN_GRACE_MS;
+const _errs117 = errors;
+if(errors === _errs117){
+if(typeof data58 === "string"){
+if(!pattern74.test(data58)){
 validate543.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -35710,7 +35727,7 @@ validate543.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath
 return false;
 }
 }
-var valid0 = _errs115 === errors;
+var valid0 = _errs117 === errors;
 }
 else {
 var valid0 = true;
@@ -35751,6 +35768,7 @@ props0.DECISION_LOG_FILE = true;
 props0.DECISION_LOG_MAX_BYTES = true;
 props0.DECISION_LOG_KEPT_FILES = true;
 props0.METRICS_TOKEN = true;
+props0.BUDGET_METRICS = true;
 props0.MAX_BODY_BYTES = true;
 props0.MAX_DEPTH = true;
 props0.MAX_JSON_VALUES = true;
@@ -35778,11 +35796,11 @@ props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
 if(pattern107.test(key0)){
-let data58 = data[key0];
-const _errs117 = errors;
-if(errors === _errs117){
-if(typeof data58 === "string"){
-if(!pattern73.test(data58)){
+let data59 = data[key0];
+const _errs119 = errors;
+if(errors === _errs119){
+if(typeof data59 === "string"){
+if(!pattern73.test(data59)){
 validate543.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -35792,7 +35810,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs117 === errors;
+var valid1 = _errs119 === errors;
 props0[key0] = true;
 }
 }
@@ -35800,16 +35818,16 @@ if(valid1){
 var valid1 = true;
 for(const key1 in data){
 if(pattern109.test(key1)){
-let data59 = data[key1];
-const _errs119 = errors;
-if(errors === _errs119){
-if(typeof data59 === "string"){
-if(func1(data59) > 2048){
+let data60 = data[key1];
+const _errs121 = errors;
+if(errors === _errs121){
+if(typeof data60 === "string"){
+if(func1(data60) > 2048){
 validate543.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern65.test(data59)){
+if(!pattern65.test(data60)){
 validate543.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -35820,7 +35838,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs119 === errors;
+var valid1 = _errs121 === errors;
 props0[key1] = true;
 }
 }
@@ -35828,11 +35846,11 @@ if(valid1){
 var valid1 = true;
 for(const key2 in data){
 if(pattern111.test(key2)){
-let data60 = data[key2];
-const _errs121 = errors;
-if(errors === _errs121){
-if(typeof data60 === "string"){
-if(!pattern112.test(data60)){
+let data61 = data[key2];
+const _errs123 = errors;
+if(errors === _errs123){
+if(typeof data61 === "string"){
+if(!pattern112.test(data61)){
 validate543.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -35842,7 +35860,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs121 === errors;
+var valid1 = _errs123 === errors;
 props0[key2] = true;
 }
 }
@@ -35850,16 +35868,16 @@ if(valid1){
 var valid1 = true;
 for(const key3 in data){
 if(pattern113.test(key3)){
-let data61 = data[key3];
-const _errs123 = errors;
-if(errors === _errs123){
-if(typeof data61 === "string"){
-if(func1(data61) > 2048){
+let data62 = data[key3];
+const _errs125 = errors;
+if(errors === _errs125){
+if(typeof data62 === "string"){
+if(func1(data62) > 2048){
 validate543.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern65.test(data61)){
+if(!pattern65.test(data62)){
 validate543.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -35870,7 +35888,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs123 === errors;
+var valid1 = _errs125 === errors;
 props0[key3] = true;
 }
 }
@@ -35878,11 +35896,11 @@ if(valid1){
 var valid1 = true;
 for(const key4 in data){
 if(pattern115.test(key4)){
-let data62 = data[key4];
-const _errs125 = errors;
-if(errors === _errs125){
-if(typeof data62 === "string"){
-if(!pattern73.test(data62)){
+let data63 = data[key4];
+const _errs127 = errors;
+if(errors === _errs127){
+if(typeof data63 === "string"){
+if(!pattern73.test(data63)){
 validate543.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -35892,7 +35910,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs125 === errors;
+var valid1 = _errs127 === errors;
 props0[key4] = true;
 }
 }
@@ -35900,11 +35918,11 @@ if(valid1){
 var valid1 = true;
 for(const key5 in data){
 if(pattern117.test(key5)){
-let data63 = data[key5];
-const _errs127 = errors;
-if(errors === _errs127){
-if(typeof data63 === "string"){
-if(!pattern118.test(data63)){
+let data64 = data[key5];
+const _errs129 = errors;
+if(errors === _errs129){
+if(typeof data64 === "string"){
+if(!pattern118.test(data64)){
 validate543.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -35914,7 +35932,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs127 === errors;
+var valid1 = _errs129 === errors;
 props0[key5] = true;
 }
 }
@@ -35922,11 +35940,11 @@ if(valid1){
 var valid1 = true;
 for(const key6 in data){
 if(pattern119.test(key6)){
-let data64 = data[key6];
-const _errs129 = errors;
-if(errors === _errs129){
-if(typeof data64 === "string"){
-if(!pattern120.test(data64)){
+let data65 = data[key6];
+const _errs131 = errors;
+if(errors === _errs131){
+if(typeof data65 === "string"){
+if(!pattern120.test(data65)){
 validate543.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -35936,7 +35954,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs129 === errors;
+var valid1 = _errs131 === errors;
 props0[key6] = true;
 }
 }
@@ -35944,11 +35962,11 @@ if(valid1){
 var valid1 = true;
 for(const key7 in data){
 if(pattern121.test(key7)){
-let data65 = data[key7];
-const _errs131 = errors;
-if(errors === _errs131){
-if(typeof data65 === "string"){
-if(!pattern122.test(data65)){
+let data66 = data[key7];
+const _errs133 = errors;
+if(errors === _errs133){
+if(typeof data66 === "string"){
+if(!pattern122.test(data66)){
 validate543.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -35958,7 +35976,7 @@ validate543.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs131 === errors;
+var valid1 = _errs133 === errors;
 props0[key7] = true;
 }
 }
@@ -35966,11 +35984,11 @@ if(valid1){
 var valid1 = true;
 for(const key8 in data){
 if(pattern123.test(key8)){
-let data66 = data[key8];
-const _errs133 = errors;
-if(errors === _errs133){
-if(typeof data66 === "string"){
-if(!pattern112.test(data66)){
+let data67 = data[key8];
+const _errs135 = errors;
+if(errors === _errs135){
+if(typeof data67 === "string"){
+if(!pattern112.test(data67)){
 validate543.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -35980,8 +35998,9 @@ validate543.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs133 === errors;
+var valid1 = _errs135 === errors;
 props0[key8] = true;
+}
 }
 }
 }

@@ -1,7 +1,9 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { isSpent } from '../../domain/spend-limits.ts';
+import { usdNumber } from '../../domain/money.ts';
+import { isSpent, runningPeriod } from '../../domain/spend-limits.ts';
 import type { BudgetAnswer, BudgetList, BudgetRecord } from '../../generated/types.ts';
 import { validateBudgetPatch } from '../../generated/validators.js';
+import type { WatchedBudget } from '../../metrics.ts';
 import * as store from '../../store/budgets/budgets.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/page.ts';
@@ -58,6 +60,22 @@ export function changeBudget(db: Database, actor: Actor, owner: BudgetOwner, bod
     return { budget };
   });
 }
+
+/** Budgets that metrics have labels for. */
+const MAX_WATCHED = 500;
+
+/** The limits of budgets as metrics show them, at `now` in epoch ms. */
+export const watchBudgets = (db: Database, now: number): WatchedBudget[] =>
+  store.listAllBudgets(db, MAX_WATCHED).flatMap((budget) => {
+    const { scope, subjectId: id, usageLimit, usage, periodUsageLimit } = budget;
+    const limits = [
+      { limit: 'all_time', most: usageLimit, spent: usage },
+      { limit: 'recurring', most: periodUsageLimit, spent: runningPeriod(budget, now)?.usage ?? 0n },
+    ] as const;
+    return limits.flatMap(({ limit, most, spent }) =>
+      most === null ? [] : { labels: { scope, id, limit }, limitUsd: usdNumber(most), spentUsd: usdNumber(spent) },
+    );
+  });
 
 function checkChanges(db: Database, actor: Actor, owner: BudgetOwner): void {
   checkManagesOrganization(actor);

@@ -132,6 +132,10 @@ export function listBudgets(db: Database, organizationId: string, page: PageRequ
   return mapPage(toPage(db.all(rest), limit), ({ id, ...budget }) => budget);
 }
 
+/** The budgets of all organizations that have a limit, by their ids, at most so many: for the operator's metrics. */
+export const listAllBudgets = (db: Database, limit: number): Budget[] =>
+  db.all(build.selectFrom('budgets').select(BUDGET_COLUMNS).orderBy('subjectId').limit(limit));
+
 /** Removes a budget, if there is one. */
 export function deleteBudget(db: Database, organizationId: string, subjectId: string): void {
   db.run(build.deleteFrom('budgets').where('organizationId', '=', organizationId).where('subjectId', '=', subjectId));
