@@ -2,6 +2,7 @@ import { startExpiringKeys } from './admin/keys/expire-keys.ts';
 import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
 import { createLogReader } from './admin/log/log-reader.ts';
+import { RefusedRecorder } from './admin/log/record-refused.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
 import { watchBudgets } from './admin/tenants/budgets.ts';
@@ -109,6 +110,10 @@ async function build(
   if (config.retentionDays !== undefined)
     closers.add(startForgettingCalls(config.retentionDays, { store, clock, telemetry }));
 
+  const { refusedRequestsHours: hours } = config;
+  const refused = hours === undefined ? undefined : new RefusedRecorder({ store, clock, telemetry, hours });
+  closers.add(() => refused?.close());
+
   const sandbox = config.sandbox ? await startSandbox() : undefined;
   if (sandbox !== undefined) closers.add(() => sandbox.close());
   const catalog = createCatalog({ ...config, clock });
@@ -134,6 +139,7 @@ async function build(
       sandbox,
       takeRate,
       canRecord: createRecordingCheck(store, clock),
+      refused,
       policy: policy.inForce(),
       stopping: stopping.signal,
       prepareMcp,

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import manifest from '../package.json' with { type: 'json' };
+import type { RefusedRecorder } from './admin/log/record-refused.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { createAuthenticate, createAuthenticateToken } from './core/access/authenticate.ts';
@@ -46,6 +47,7 @@ export interface GatewayDeps {
   readonly sandbox: Sandbox | undefined;
   readonly takeRate: TakeRate;
   readonly canRecord: CanRecord;
+  readonly refused: RefusedRecorder | undefined;
   /** By which it begins to decide. */
   readonly policy: PolicyInForce;
   /** Aborted when the product stops. */
@@ -197,6 +199,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     bodyLimits: bodyLimitsOf(config),
     keepAliveMs: timeouts.keepAliveComment,
     metadataForm: config.metadataForm,
+    refused: deps.refused,
   });
   return {
     app,

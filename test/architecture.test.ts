@@ -67,7 +67,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   sharp: ['src/mcp/preview.ts'],
   '@simplewebauthn/server': ['src/admin/sign-in/passkeys.ts'],
   kysely: ['src/store'],
-  'lru-cache': ['src/core', 'src/domain', 'src/net', 'src/store'],
+  'lru-cache': ['src/admin/log', 'src/core', 'src/domain', 'src/net', 'src/store'],
   'better-sqlite3': ['src/store'],
   undici: ['src/net'],
   'oidc-provider': ['src/oauth'],

@@ -10,7 +10,7 @@ import { customModelCommands } from './commands/custom-model-commands.ts';
 import { customProviderCommands } from './commands/custom-provider-commands.ts';
 import { groupCommands } from './commands/group-commands.ts';
 import { keyCommands } from './commands/key-commands.ts';
-import { callCommands, decisionCommands } from './commands/log-commands.ts';
+import { callCommands, decisionCommands, requestCommands } from './commands/log-commands.ts';
 import { masterKeyCommands } from './commands/master-key-commands.ts';
 import { memberCommands } from './commands/member-commands.ts';
 import { modelsCommand } from './commands/models-command.ts';
@@ -104,6 +104,7 @@ export function createProgram(env: Environment): Command {
   usageCommand(program, env);
   callCommands(program, env);
   decisionCommands(program, env);
+  requestCommands(program, env);
   auditCommands(program, env);
   return program;
 }

@@ -41,6 +41,8 @@ export interface Config {
   readonly durability: Environment['DURABILITY'];
   /** Days after which calls are deleted; undefined: never. */
   readonly retentionDays: number | undefined;
+  /** Hours for which refused requests have a row; undefined: they have none. */
+  readonly refusedRequestsHours: number | undefined;
   /** Undefined: the policy of this installation. */
   readonly policyBundle: PolicyBundleConfig | undefined;
   /** Whose signatures bundles must bear: of the server, and of commands that check one. */
@@ -143,6 +145,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
     dataDir: path.resolve(variables.DATA_DIR ?? path.join(import.meta.dirname, '../../data')),
     durability: variables.DURABILITY,
     retentionDays: numberOrOff(variables.RETENTION_DAYS),
+    refusedRequestsHours: numberOrOff(variables.REFUSED_REQUESTS_HOURS),
     policyBundle: readPolicyBundle(variables),
     bundleTrust: {
       publicKeyFile:

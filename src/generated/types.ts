@@ -2414,6 +2414,119 @@ export interface ProviderKeyRecord {
 export type ProviderKeyStatus = 'active' | 'inactive';
 
 /**
+ * One refused request.
+ */
+export interface RefusedRequestAnswer {
+  request: RefusedRequestRecord;
+}
+
+/**
+ * Answer of `GET /v1/master/requests`, newest first.
+ */
+export interface RefusedRequestList {
+  requests: RefusedRequestRecord[];
+  /**
+   * Give it as `cursor` to get what follows; null: nothing does.
+   */
+  nextCursor: string | null;
+}
+
+/**
+ * Query of `GET /v1/master/requests`. All conditions hold together.
+ */
+export interface RefusedRequestQuery {
+  /**
+   * A gateway key, also one that was deleted.
+   */
+  keyId?: string;
+  /**
+   * The owner of the key: a membership id, or the e-mail of a present member.
+   */
+  memberId?: string;
+  /**
+   * The status of the answer, such as 401.
+   */
+  status?: string;
+  /**
+   * The code of the error, such as `invalid_api_key`.
+   */
+  code?: string;
+  /**
+   * Begin, inclusive: a date (its midnight, UTC) or an RFC 3339 time.
+   */
+  from?: string;
+  /**
+   * End: a date (that day is included) or an RFC 3339 time (exclusive).
+   */
+  to?: string;
+  /**
+   * 1 to 200, default 50.
+   */
+  limit?: string;
+  /**
+   * `nextCursor` of the page before.
+   */
+  cursor?: string;
+}
+
+/**
+ * A request at the gateway that ended with an error before it was a call. Nothing of its body is in it but the name of the model.
+ */
+export interface RefusedRequestRecord {
+  /**
+   * `x-request-id` of the answer.
+   */
+  requestId: string;
+  /**
+   * The id that the caller sent as `x-request-id`.
+   */
+  clientRequestId: string | null;
+  /**
+   * RFC 3339.
+   */
+  time: string;
+  statusCode: number;
+  errorCode: string | null;
+  /**
+   * As the caller got it, with `…` for what it quoted of the request.
+   */
+  message: string | null;
+  /**
+   * More than the caller got: why a key is not valid.
+   */
+  detail: string | null;
+  /**
+   * Method and path; `…` for a step that is no usual one of an API.
+   */
+  endpoint: string;
+  /**
+   * Null where there is none, and where it does not look like the name of a model.
+   */
+  requestedModel: string | null;
+  projectId: string | null;
+  /**
+   * Null: no key was named, or none that is known.
+   */
+  keyId: string | null;
+  /**
+   * The owner of the key.
+   */
+  memberId: string | null;
+  /**
+   * The caller's address.
+   */
+  address: string | null;
+  /**
+   * The programs that the caller named, with their versions.
+   */
+  userAgent: string | null;
+  /**
+   * Requests of the same key, or without a key of the same address, that were refused before this one and have no row: they were too many.
+   */
+  unrecorded: number;
+}
+
+/**
  * Answer that carries one IAM rule.
  */
 export interface RuleAnswer {
@@ -4422,6 +4535,10 @@ export interface Environment {
    * Days after which calls and decisions are deleted; usage reports keep sums by the hour. `off`: never.
    */
   RETENTION_DAYS: string;
+  /**
+   * Hours for which requests that were refused before they were calls (401, 404, 429, 400, ...) can be looked up. `off`: none is recorded.
+   */
+  REFUSED_REQUESTS_HOURS: string;
   /**
    * Key under which gateway keys are hashed; behind it, after a comma, older ones that are still accepted. Default: made at the first start and kept in `DATA_DIR/secrets.json`.
    */

@@ -242,6 +242,10 @@ import type {
   ProviderRules,
   ProvidersValue,
   ReasoningDetail,
+  RefusedRequestAnswer,
+  RefusedRequestList,
+  RefusedRequestQuery,
+  RefusedRequestRecord,
   ReplayChange,
   ReplayChanged,
   ReplayDifference,
@@ -568,6 +572,10 @@ export declare const validateProviderList: Validator<ProviderList>;
 export declare const validateProviderRules: Validator<ProviderRules>;
 export declare const validateProvidersValue: Validator<ProvidersValue>;
 export declare const validateReasoningDetail: Validator<ReasoningDetail>;
+export declare const validateRefusedRequestAnswer: Validator<RefusedRequestAnswer>;
+export declare const validateRefusedRequestList: Validator<RefusedRequestList>;
+export declare const validateRefusedRequestQuery: Validator<RefusedRequestQuery>;
+export declare const validateRefusedRequestRecord: Validator<RefusedRequestRecord>;
 export declare const validateReplayChange: Validator<ReplayChange>;
 export declare const validateReplayChanged: Validator<ReplayChanged>;
 export declare const validateReplayDifference: Validator<ReplayDifference>;

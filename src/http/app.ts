@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import Koa from 'koa';
+import type { RefusedRecorder } from '../admin/log/record-refused.ts';
 import type { TrustedProxies } from '../domain/client-ip.ts';
 import type { PolicyStatus } from '../policy/active-policy.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -33,6 +34,8 @@ export interface AppDeps {
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   trustedProxies: TrustedProxies | undefined;
   bodyLimits: BodyLimits;
+  /** Records requests that are refused before they are calls; absent: nothing does. */
+  refused?: RefusedRecorder | undefined;
 }
 
 /**
@@ -51,7 +54,7 @@ export function createApp(
   addRoutes(busy, others);
 
   const app = new Koa<RequestState>();
-  app.use(requestId).use(accessLog(telemetry));
+  app.use(requestId).use(accessLog(telemetry, deps.refused));
   if (deps.allowedOrigins.length > 0) app.use(crossOrigin(deps.allowedOrigins));
   app
     .use(errorEnvelope(telemetry))

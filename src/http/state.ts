@@ -56,6 +56,8 @@ export class RequestState {
   callId: string | undefined = undefined;
   decisionId: string | undefined = undefined;
   errorCode: string | undefined = undefined;
+  /** With which the request was answered. */
+  fault: ApiError | undefined = undefined;
   /** Of a denial. */
   reason: string | undefined = undefined;
   /** Of a call that has ended: who served it, and its cost in pico-dollars. */

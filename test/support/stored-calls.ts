@@ -7,6 +7,7 @@ import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts'
 import { type CallReferences, createCallReferences } from '../../src/store/ledger/call-references.ts';
 import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
 import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
+import type { RefusedRequest } from '../../src/store/ledger/refused-requests.ts';
 
 let calls = 0;
 
@@ -88,3 +89,23 @@ export function insertCall(
   );
   return { id, number };
 }
+
+/** A refused request of no known key, unless it is said otherwise. */
+export const storedRefusal = (changes: Partial<RefusedRequest>): RefusedRequest => ({
+  id: newId('req'),
+  clientRequestId: null,
+  organizationId: null,
+  projectId: null,
+  keyId: null,
+  memberId: null,
+  statusCode: 401,
+  errorCode: 'api_key_expired',
+  message: null,
+  detail: null,
+  endpoint: 'POST /v1/chat/completions',
+  requestedModel: null,
+  clientAddress: null,
+  userAgent: null,
+  unrecorded: 0,
+  ...changes,
+});

@@ -2,10 +2,11 @@
 
 import { hash } from 'node:crypto';
 import { idLike } from '../../src/domain/id.ts';
+import { keepRefused } from '../../src/store/ledger/refused-requests.ts';
 import { ID, START } from '../admin/tenants.ts';
 import { type ManagementServer, startManagementServer } from '../http/master/management-server.ts';
 import { newDecision } from '../store/fixture.ts';
-import { insertCall } from '../support/stored-calls.ts';
+import { insertCall, storedRefusal } from '../support/stored-calls.ts';
 import type { Target } from './routes.ts';
 
 export const IDENTIFIER_KINDS = [
@@ -31,6 +32,7 @@ export const IDENTIFIER_KINDS = [
   'alias',
   'call',
   'decision',
+  'refusedRequest',
 ] as const;
 export type IdentifierKind = (typeof IDENTIFIER_KINDS)[number];
 
@@ -101,6 +103,14 @@ async function makeEverything(
       }),
     ),
   );
+  const refused = storedRefusal({
+    organizationId: organization,
+    projectId: project,
+    keyId: key,
+    memberId: member,
+    requestedModel: `${mark}-model`,
+  });
+  await server.store.write((db) => keepRefused(db, [refused]));
   const groupName = `${mark}-group`;
   const group = await make('groups', { name: groupName, description: `${mark} description` });
   await server.request('PATCH', `/v1/master/groups/${group}`, {
@@ -131,6 +141,7 @@ async function makeEverything(
     alias: [await make('aliases', { name: `${mark}-alias`, projectId: project, models: ['sandbox-free'] })],
     call: [call],
     decision: [idLike(call, 'dec')],
+    refusedRequest: [refused.id],
   };
 }
 
@@ -165,6 +176,7 @@ const absentFor = (identifiers: Identifiers): Identifiers => {
     alias: forms('alias'),
     call: forms('call'),
     decision: forms('decision'),
+    refusedRequest: forms('refusedRequest'),
   };
 };
 

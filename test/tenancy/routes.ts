@@ -49,6 +49,7 @@ const KIND_BY_SEGMENT: Readonly<Record<string, IdentifierKind>> = {
   'master/aliases': 'alias',
   'master/calls': 'call',
   'master/decisions': 'decision',
+  'master/requests': 'refusedRequest',
 };
 
 export interface PathIdentifier {
@@ -191,6 +192,7 @@ const QUERIES: Readonly<Record<string, Readonly<Record<string, IdentifierKind>>>
   'GET /v1/master/usage': { projectId: 'project', keyId: 'key', memberId: 'member' },
   'GET /v1/master/calls': { keyId: 'key', memberId: 'member', groupId: 'group' },
   'GET /v1/master/decisions': { keyId: 'key', memberId: 'member', groupId: 'group' },
+  'GET /v1/master/requests': { keyId: 'key', memberId: 'member' },
   'GET /v1/master/audit': { targetId: 'key' },
 };
 

@@ -2,10 +2,11 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/client-ip.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
-import { validateLogQuery } from '../../generated/validators.js';
+import { validateLogQuery, validateRefusedRequestQuery } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/page.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
+import type { RefusedFilter } from '../../store/ledger/refused-requests.ts';
 import { ownerOfKey } from '../../store/ledger/usage.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
 import { readAskedMember } from '../usage/usage-query.ts';
@@ -77,6 +78,25 @@ function readAddresses(text: string | undefined): AddressRange | undefined {
     if (!(error instanceof InvalidRangeError)) throw error;
     throw invalidRequest(`/address: ${error.message}`, '/address');
   }
+}
+
+/** A search for refused requests, checked. */
+export interface RefusedListRequest {
+  readonly filter: RefusedFilter;
+  readonly page: PageRequest;
+}
+
+/** As `readLogRequest`, of refused requests. @param query as `RefusedRequestQuery`, unchecked */
+export function readRefusedListRequest(db: Database, actor: Actor, query: unknown): RefusedListRequest {
+  const { status, code, ...asked } = checkShape(validateRefusedRequestQuery, query, [
+    ...EXPLANATIONS,
+    { at: /^\/status$/, must: 'must be a status from 400 to 599' },
+    { at: /^\/code$/, must: 'must be the code of an error, such as invalid_api_key' },
+  ]);
+  const { filter, page } = readLogRequest(db, actor, asked);
+  const { organizationId, keyId, memberId, from, to } = filter;
+  const statusCode = status === undefined ? undefined : Number(status);
+  return { filter: { organizationId, keyId, memberId, statusCode, errorCode: code, from, to }, page };
 }
 
 /** Whose call may be shown. */

@@ -1,12 +1,13 @@
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
 import { createDatabaseThread } from '../../store/threads/database-thread.ts';
-import type { LogRequest, SeenBy } from './log-query.ts';
+import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
 import type { EvidenceRequest } from './rule-evidence.ts';
 
 export type LogQuestion =
   | (LogRequest & { readonly what: 'calls' | 'decisions' })
-  | { readonly what: 'call' | 'decision'; readonly by: SeenBy; readonly id: string }
+  | { readonly what: 'call' | 'decision' | 'request'; readonly by: SeenBy; readonly id: string }
+  | (RefusedListRequest & { readonly what: 'requests' })
   | { readonly what: 'evidence'; readonly request: EvidenceRequest };
 
 export interface LogWorkerData {

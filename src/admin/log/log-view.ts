@@ -1,14 +1,24 @@
 import { notFound } from '../../domain/errors.ts';
+import { timeOfId } from '../../domain/id.ts';
 import { formatUsd } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
-import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
+import type {
+  CallList,
+  CallRecord,
+  DecisionEntry,
+  DecisionList,
+  LoggedDecision,
+  RefusedRequestList,
+  RefusedRequestRecord,
+} from '../../generated/types.ts';
 import { denialMessage, namedIn } from '../../policy/denial-message.ts';
 import { explainCause } from '../../providers/wire/attempt-cause.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
 import { getDecision } from '../../store/ledger/decisions.ts';
+import { findRefused, listRefused, type RefusedRequest } from '../../store/ledger/refused-requests.ts';
 import { findNames } from '../../store/tenants/names.ts';
-import type { LogRequest, SeenBy } from './log-query.ts';
+import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
 import { listSeenRules } from './seen-rules.ts';
 
 /** The entry point of the policy. */
@@ -98,6 +108,30 @@ function getSeen(db: Database, { organizationId, memberId }: SeenBy, id: string)
 }
 
 export const getCall = (db: Database, by: SeenBy, id: string): CallRecord => callRecord(getSeen(db, by, id));
+
+export const refusedRequestView = (request: RefusedRequest): RefusedRequestRecord => {
+  const { id, organizationId, clientAddress, ...shown } = request;
+  return { requestId: id, time: formatTime(timeOfId(id)), ...shown, address: clientAddress };
+};
+
+/** A page of refused requests, newest first. */
+export function listRefusedRequests(db: Database, { filter, page }: RefusedListRequest): RefusedRequestList {
+  const { items, nextCursor } = listRefused(db, filter, page);
+  return { requests: items.map(refusedRequestView), nextCursor };
+}
+
+/** @param id ours, or the caller's own. Unknown, or another member's where one sees only their own: 404 */
+export function getRefusedRequest(
+  db: Database,
+  { organizationId, memberId }: SeenBy,
+  id: string,
+): RefusedRequestRecord {
+  const request = findRefused(db, organizationId, id);
+  if (request === undefined || (memberId !== undefined && request.memberId !== memberId)) {
+    throw notFound('There is no refused request of this id.');
+  }
+  return refusedRequestView(request);
+}
 
 /** A decision with all that led to it. @throws ApiError 404 */
 export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedDecision {

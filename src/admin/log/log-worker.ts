@@ -2,7 +2,14 @@ import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/threads/answer-questions.ts';
 import type { LogQuestion, LogWorkerData } from './log-reader.ts';
-import { getCall, getLoggedDecision, listCalls, listDecisions } from './log-view.ts';
+import {
+  getCall,
+  getLoggedDecision,
+  getRefusedRequest,
+  listCalls,
+  listDecisions,
+  listRefusedRequests,
+} from './log-view.ts';
 import { listEvidence } from './rule-evidence.ts';
 
 const { databasePath }: LogWorkerData = workerData;
@@ -18,6 +25,10 @@ function answer(question: LogQuestion): object {
       return { call: getCall(db, question.by, question.id) };
     case 'decision':
       return { decision: getLoggedDecision(db, question.by, question.id) };
+    case 'requests':
+      return listRefusedRequests(db, question);
+    case 'request':
+      return { request: getRefusedRequest(db, question.by, question.id) };
     case 'evidence':
       return listEvidence(db, question.request);
   }

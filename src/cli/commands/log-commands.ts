@@ -1,17 +1,37 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { exportDecisions } from '../../admin/log/decision-export.ts';
-import { readLogRequest, seenBy } from '../../admin/log/log-query.ts';
-import { getCall, getLoggedDecision, listCalls, listDecisions } from '../../admin/log/log-view.ts';
+import { readLogRequest, readRefusedListRequest, seenBy } from '../../admin/log/log-query.ts';
+import {
+  getCall,
+  getLoggedDecision,
+  listCalls,
+  listDecisions,
+  listRefusedRequests,
+  refusedRequestView,
+} from '../../admin/log/log-view.ts';
+import type { RefusedRequestList, RefusedRequestRecord } from '../../generated/types.ts';
+import { findRefused } from '../../store/ledger/refused-requests.ts';
 import { findNames } from '../../store/tenants/names.ts';
-import { callTail, decisionTail, showCall, showCalls, showDecision, showDecisions } from '../output/log-output.ts';
+import {
+  callTail,
+  decisionTail,
+  showCall,
+  showCalls,
+  showDecision,
+  showDecisions,
+  showRefusedRequest,
+  showRefusedRequests,
+} from '../output/log-output.ts';
 import { type FilterOptions, isOurs, logRequestOf, type SearchOptions } from '../run/log-request.ts';
+import { keyId } from '../run/references.ts';
 import { runTail, type TailOptions } from '../run/run-tail.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, ORGANIZATION } from '../terminal/common-options.ts';
+import { type CommonOptions, common, named, ORGANIZATION } from '../terminal/common-options.ts';
 import { filterOptions, pageOptions } from '../terminal/log-options.ts';
 import { write } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
-import { timeOptions } from '../terminal/time-options.ts';
+import { beginOf, type TimeOptions, timeOptions } from '../terminal/time-options.ts';
+import { UsageError } from '../terminal/usage-error.ts';
 
 const searchOptions = (command: Command): Command => pageOptions(timeOptions(filterOptions(common(command))));
 
@@ -35,12 +55,19 @@ const namesOf = ({ db, actor }: Workspace, ids: readonly string[]): ReadonlyMap<
   findNames(db, actor.organizationId, ids);
 
 /** The call or decision that a person means by its id, or by that of its request, ours or the caller's own: the last one of that. */
-function idOf({ db, actor }: Workspace, reference: string): string {
-  if (/^(?:call|dec)_/.test(reference)) return reference;
+function idOf(workspace: Workspace, reference: string): string {
+  const id = isCall(reference) ? reference : findCall(workspace, reference);
+  if (id === undefined) throw new Error(`There is no call or request with the id "${reference}".`);
+  return id;
+}
+
+const isCall = (reference: string): boolean => /^(?:call|dec)_/.test(reference);
+
+/** The last call of a request. */
+function findCall({ db, actor }: Workspace, reference: string): string | undefined {
   const by = isOurs(reference) ? { requestId: reference } : { clientRequestId: reference };
   const [call] = listCalls(db, readLogRequest(db, actor, { ...by, limit: '1' })).calls;
-  if (call === undefined) throw new Error(`There is no call or request with the id "${reference}".`);
-  return call.id;
+  return call?.id;
 }
 
 const SHOW_HELP = `
@@ -109,6 +136,76 @@ async function writeDecisions(workspace: Workspace, options: FilterOptions): Pro
   }
 }
 
+/** A refused request of the organization, or of no known key: this machine's operator sees both. */
+function findRefusedRequest({ db, actor }: Workspace, id: string): RefusedRequestRecord | undefined {
+  const found = findRefused(db, actor.organizationId, id) ?? findRefused(db, null, id);
+  return found === undefined ? undefined : refusedRequestView(found);
+}
+
+type RefusedOptions = CommonOptions &
+  TimeOptions & {
+    readonly key?: string;
+    readonly member?: string;
+    readonly status?: string;
+    readonly code?: string;
+    readonly unknown?: true;
+    readonly limit?: string;
+    readonly cursor?: string;
+  };
+
+function refusedListOf(workspace: Workspace, options: RefusedOptions): RefusedRequestList {
+  const { db, actor, now } = workspace;
+  const { key, member, status, code, unknown, to, limit, cursor } = options;
+  if (unknown && (key !== undefined || member !== undefined))
+    throw new UsageError('Choose --unknown, or --key and --member.');
+  const query = named({
+    keyId: key === undefined ? undefined : keyId(workspace, key),
+    ...{ memberId: member, status, code, from: beginOf(options, now), to, limit, cursor },
+  });
+  const { filter, page } = readRefusedListRequest(db, actor, query);
+  return listRefusedRequests(db, { filter: unknown ? { ...filter, organizationId: null } : filter, page });
+}
+
+/** `portcullis requests …`. */
+export function requestCommands(program: Command, env: Environment): void {
+  const requests = program
+    .command('requests')
+    .description('Show requests that were refused before they were calls: 401, 404, 429, 400 and the like.');
+
+  pageOptions(timeOptions(common(requests.command('list'))))
+    .description(
+      'List refused requests, newest first. They are kept for a day; of many in a short time some have no row.',
+    )
+    .option('--key <key>', 'id, masked token or description')
+    .option('--member <member>', "with one member's keys: membership id or e-mail")
+    .option('--status <status>', 'of the answer, such as 401')
+    .option('--code <code>', 'of the error, such as invalid_api_key')
+    .option('--unknown', 'those that named no key, or none that is known; they belong to no organization')
+    .action((options: RefusedOptions) =>
+      inWorkspace(env, 'read', options.org, (workspace) => {
+        const list = refusedListOf(workspace, options);
+        const keys = list.requests.flatMap((each) => each.keyId ?? []);
+        showRefusedRequests(list, namesOf(workspace, keys), options);
+      }),
+    );
+
+  common(requests.command('show <id>'))
+    .description("Show why one request was refused. The id is x-request-id of the answer, or the caller's own.")
+    .action((id: string, options: CommonOptions) =>
+      inWorkspace(env, 'read', options.org, (workspace) => {
+        const request = findRefusedRequest(workspace, id);
+        if (request === undefined) throw new Error(`There is no refused request with the id "${id}".`);
+        showRefused(workspace, request, options);
+      }),
+    );
+}
+
+function showRefused(workspace: Workspace, request: RefusedRequestRecord, options: CommonOptions): void {
+  const { keyId: key, memberId, projectId } = request;
+  const ids = [key, memberId, projectId].flatMap((each) => each ?? []);
+  showRefusedRequest(request, namesOf(workspace, ids), options);
+}
+
 /** `portcullis calls …`. */
 export function callCommands(program: Command, env: Environment): void {
   const calls = program.command('calls').description('Show what was called, and how it ended.');
@@ -128,10 +225,17 @@ export function callCommands(program: Command, env: Environment): void {
     .action((options: TailOptions) => runTail(env, options, callTail(options), false));
 
   common(calls.command('show <id>'))
-    .description('Show one call, with its tokens, its cost and its attempts.')
+    .description(
+      'Show one call: its tokens, its cost, where its time went, and its attempts. Of a request that was refused before it was a call, why.',
+    )
     .addHelpText('after', SHOW_HELP)
     .action((id: string, options: CommonOptions) =>
       inWorkspace(env, 'read', options.org, (workspace) => {
+        const refused = isCall(id) ? undefined : findRefusedRequest(workspace, id);
+        if (refused !== undefined && findCall(workspace, id) === undefined) {
+          showRefused(workspace, refused, options);
+          return;
+        }
         const { db, actor } = workspace;
         const call = getCall(db, seenBy(actor), idOf(workspace, id));
         const { keyId: key, memberId, projectId } = call;

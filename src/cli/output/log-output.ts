@@ -1,5 +1,13 @@
 import { callRecord, decisionEntry } from '../../admin/log/log-view.ts';
-import type { CallList, CallRecord, DecisionEntry, DecisionList, LoggedDecision } from '../../generated/types.ts';
+import type {
+  CallList,
+  CallRecord,
+  DecisionEntry,
+  DecisionList,
+  LoggedDecision,
+  RefusedRequestList,
+  RefusedRequestRecord,
+} from '../../generated/types.ts';
 import { plainText } from '../../lib/text.ts';
 import type { LoggedCall } from '../../store/ledger/call-log.ts';
 import { type Cell, growingTable, print, printJson, printTable } from '../terminal/output.ts';
@@ -242,4 +250,54 @@ export function showCall(call: CallRecord, names: Names, { json }: Format): void
     "caller's id": call.clientRequestId,
   });
   if (call.attempts !== null) printAttempts(call.attempts);
+}
+
+const agentText = ({ requestedModel, userAgent }: RefusedRequestRecord): string =>
+  [requestedModel, userAgent].flatMap((part) => part ?? []).join(', ') || '-';
+
+/** @param names of keys, by their ids */
+export function showRefusedRequests(list: RefusedRequestList, names: Names, { json }: Format): void {
+  if (json) {
+    printJson(list);
+    return;
+  }
+  printTable(
+    ['TIME', 'REQUEST', 'STATUS', 'CODE', 'KEY', 'FROM', 'MODEL, PROGRAM'],
+    list.requests.map((each): Cell[] => [
+      { text: each.time },
+      { text: each.requestId },
+      { text: String(each.statusCode) },
+      { text: each.errorCode ?? '-' },
+      { text: each.keyId === null ? '-' : nameIn(names, each.keyId) },
+      { text: each.address ?? '-' },
+      { text: agentText(each) },
+    ]),
+    'No refused requests.',
+  );
+  printMore(list.nextCursor);
+}
+
+/** @param names of the key, its owner and its project, by their ids */
+export function showRefusedRequest(request: RefusedRequestRecord, names: Names, { json }: Format): void {
+  if (json) {
+    printJson({ request });
+    return;
+  }
+  const known = (id: string | null): string | null => (id === null ? null : idWith(names, id));
+  print('The request was refused before it was a call.\n');
+  printFields({
+    time: request.time,
+    answer: `${request.statusCode}${request.errorCode === null ? '' : ` ${request.errorCode}`}`,
+    message: request.message,
+    why: request.detail,
+    asked: `${request.endpoint}${request.requestedModel === null ? '' : ` with ${request.requestedModel}`}`,
+    from: request.address ?? 'an unknown address',
+    program: request.userAgent,
+    key: known(request.keyId) ?? 'none that is known',
+    owner: known(request.memberId),
+    project: known(request.projectId),
+    request: request.requestId,
+    "caller's id": request.clientRequestId,
+    'not recorded': request.unrecorded === 0 ? null : `${grouped(request.unrecorded)} like it before`,
+  });
 }

@@ -21,6 +21,31 @@ export interface AuthenticateDeps {
 /** A bearer token becomes a principal. Throws the 401 of src/admin/README.md, "refusals", otherwise. */
 export type Authenticate = (token: string | undefined) => Promise<Principal>;
 
+/** More about a refusal than its caller learns: for those who run the gateway. */
+export interface RefusedKey {
+  /** Whose it is; undefined: no key that is known was named. */
+  readonly whose: Pick<KeyCredential, 'organizationId' | 'projectId' | 'keyId' | 'memberId'> | undefined;
+  readonly detail: string | undefined;
+}
+
+const refusedKeys = new WeakMap<object, RefusedKey>();
+
+/** What `Authenticate` knows of a key that it refused with this error. */
+export const refusedKeyOf = (error: object): RefusedKey | undefined => refusedKeys.get(error);
+
+function refusing(error: ApiError, detail: string | undefined, whose?: KeyCredential): ApiError {
+  refusedKeys.set(error, { whose, detail });
+  return error;
+}
+
+const DETAIL = {
+  form: 'What was sent is no gateway key: it is mistyped, cut off, or meant for another door.',
+  unknown: 'No key has this secret: it may be of another installation, or its project is gone.',
+  platform: 'It is a platform key, which makes no calls.',
+  old: 'The key was rolled, and the time in which its old secret still worked is over.',
+  deleted: 'The key was deleted.',
+} as const;
+
 /** Most keys whose stored hash is remembered. */
 const MAX_KEYS = 10_000;
 
@@ -60,11 +85,12 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
   return async (token) => {
     if (token === undefined)
       throw unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
-    if (!isWellFormedSecret(token, 'gateway')) throw invalidKey();
+    if (!isWellFormedSecret(token, 'gateway')) throw refusing(invalidKey(), DETAIL.form);
     const found = await find(token);
-    if (found === undefined || found.kind === 'platform_secret') throw invalidKey();
+    if (found === undefined) throw refusing(invalidKey(), DETAIL.unknown);
+    if (found.kind === 'platform_secret') throw refusing(invalidKey(), DETAIL.platform, found);
     const now = clock.now();
-    if (found.secretEndsAt !== null && found.secretEndsAt <= now) throw invalidKey();
+    if (found.secretEndsAt !== null && found.secretEndsAt <= now) throw refusing(invalidKey(), DETAIL.old, found);
     return toPrincipal(found, now);
   };
 }
@@ -72,7 +98,9 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
 /** @throws ApiError 401 for a key that may not be used */
 function toPrincipal(found: KeyCredential, now: number): Principal {
   const key = usable(found, now);
-  if (key instanceof ApiError) throw key;
+  if (key instanceof ApiError) {
+    throw refusing(key, found.deletedAt === null ? undefined : DETAIL.deleted, found);
+  }
   return {
     keyId: key.keyId,
     organizationId: key.organizationId,

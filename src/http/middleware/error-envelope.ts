@@ -36,6 +36,7 @@ function faultOf({ state }: AppContext, thrown: unknown): ApiError {
 function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): void {
   if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
   ctx.state.errorCode = error.code;
+  ctx.state.fault = error;
   if (ctx.res.headersSent) {
     ctx.res.destroy();
     return;

@@ -2,7 +2,7 @@ import type { Load } from '../load.ts';
 import type { AppMiddleware } from '../state.ts';
 
 /** Operators need these most when the gateway has too much to do; they hold nothing and wait for nothing. */
-const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
+export const ALWAYS_ANSWERED = new Set(['/health', '/ready', '/metrics']);
 
 /**
  * Refuses what exceeds the bounds, of all or of this caller, before anything is done for it (src/http/README.md, "Rates and

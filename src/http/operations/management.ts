@@ -1,4 +1,5 @@
 import logQuery from '../../../schemas/admin/log-query.json' with { type: 'json' };
+import refusedRequestQuery from '../../../schemas/admin/refused-request-query.json' with { type: 'json' };
 import usageQuery from '../../../schemas/admin/usage-query.json' with { type: 'json' };
 import { json, type Listener, type Operation, type QueryParameter } from './operation.ts';
 
@@ -598,6 +599,29 @@ const singles = [
     'Decision',
     'How the policy decided. `portcullis decisions export` writes the log as OPA does.',
   ),
+  {
+    method: 'get',
+    path: '/v1/master/requests',
+    id: 'listRequests',
+    tag: 'Log',
+    summary: 'Search for refused requests',
+    description:
+      "Requests at the gateway that ended with an error before they were calls: 401, 404, 429, 400 and the like. Kept for `REFUSED_REQUESTS_HOURS`; of many in a short time some have no row. Those of no known key are no organization's: the command line shows them. Developers see those of their own keys.",
+    key: 'master',
+    querySchema: refusedRequestQuery,
+    answer: json('RefusedRequestList', 'A page, newest first.'),
+    errors: [400, ...ANALYSIS],
+  },
+  {
+    method: 'get',
+    path: '/v1/master/requests/{id}',
+    id: 'getRequest',
+    tag: 'Log',
+    summary: "One refused request, by its id or the caller's own",
+    key: 'master',
+    answer: json('RefusedRequestAnswer', 'As it is on record.'),
+    errors: ANALYSIS,
+  },
   {
     method: 'get',
     path: '/v1/master/audit',

@@ -7,7 +7,7 @@ const REDACTED = '[redacted]';
 /** What looks like a credential: known prefixes, bearer tokens, user information in URLs, key parameters, long hex. */
 const CREDENTIALS = [
   /\b(?:bearer|basic)\s+[^\s"',;]{6,}/gi,
-  /\b(?:sk|pk|rk|pcl|pclm|pcli|gsk|xai|hf|nvapi|pplx|ghp|gho|glpat|xox[abp]|r8|fw|csk|tgp|key)[-_][A-Za-z0-9*._-]{6,}/gi,
+  /\b(?:sk|pk|rk|pcl|pclm|pcli|pcls|gsk|xai|hf|nvapi|pplx|ghp|gho|glpat|xox[abp]|r8|fw|csk|tgp|key)[-_][A-Za-z0-9*._-]{6,}/gi,
   /\bAIza[A-Za-z0-9_*-]{6,}/g,
   /\b(?:AKIA|ASIA)[A-Z0-9*]{6,}/g,
   /\beyJ[A-Za-z0-9_-]{6,}[A-Za-z0-9_.-]*/g,

@@ -41,6 +41,7 @@ export interface Tables {
   decisions: DecisionsView;
   call_index: CallIndexTable;
   report_mark: ReportMarkTable;
+  refused_requests: RefusedRequestsTable;
   kept_usage: KeptUsageTable;
   compiled_parts: TextPartsTable;
   rule_parts: TextPartsTable;
@@ -509,6 +510,31 @@ interface CallColumns {
   cached: Generated<Flag>;
   statusCode: Generated<number | null>;
   errorCode: Generated<string | null>;
+}
+
+/** A request that ended with an error before it was a call; its texts are cleaned, and bounded. */
+export interface RefusedRequestsTable {
+  id: string;
+  clientRequestId: string | null;
+  /** Null: no key was known. */
+  organizationId: string | null;
+  projectId: string | null;
+  keyId: string | null;
+  /** The owner of the key. */
+  memberId: string | null;
+  statusCode: number;
+  errorCode: string | null;
+  /** As the caller got it, without what it quoted. */
+  message: string | null;
+  /** More than the caller learned. */
+  detail: string | null;
+  /** `POST /v1/chat/completions` */
+  endpoint: string;
+  requestedModel: string | null;
+  clientAddress: string | null;
+  userAgent: string | null;
+  /** Requests like it before that have no row. */
+  unrecorded: number;
 }
 
 /** No call below this number is open. */

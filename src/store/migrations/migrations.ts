@@ -22,6 +22,7 @@ import { callTimes } from './0021-call-times.ts';
 import { aliases } from './0022-aliases.ts';
 import { keyBounds } from './0023-key-bounds.ts';
 import { derivedRights } from './0024-derived-rights.ts';
+import { refusedRequests } from './0025-refused-requests.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly string[] = [
   aliases,
   keyBounds,
   derivedRights,
+  refusedRequests,
 ];
