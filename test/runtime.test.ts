@@ -183,10 +183,45 @@ describe('the launcher', () => {
     expect([code, JSON.parse(stdout), stderr]).toEqual([0, [process.execPath, 'keys', 'list', '--x', 'a b'], '']);
   });
 
+  const TELLS_ITS_PROCESS =
+    'console.log(JSON.stringify([process.pid, process.argv.slice(2), process.env.GIVEN, process.cwd()]));';
+
+  it('leaves no second process: it becomes the command line where its Node can, with arguments, environment and folder', async () => {
+    const running = start(process.execPath, [installation(TELLS_ITS_PROCESS), 'keys', 'a b'], { GIVEN: '1' }, folder);
+    const { code, stdout, stderr } = await running.ended;
+
+    expect([code, JSON.parse(stdout), stderr]).toEqual([0, [running.child.pid, ['keys', 'a b'], '1', folder], '']);
+  });
+
+  it.each([
+    ['an older Node', ['--import', 'data:text/javascript,delete process.execve'], {}],
+    ['npm, whose shell dies of signals without passing them on', [], { npm_lifecycle_event: 'start' }],
+  ])('starts the command line as its child under %s', async (_, nodeArgs, env) => {
+    const running = start(process.execPath, [...nodeArgs, installation(TELLS_ITS_PROCESS), 'keys'], env, folder);
+    const { code, stdout, stderr } = await running.ended;
+
+    expect([code, JSON.parse(stdout), stderr]).toEqual([0, [expect.any(Number), ['keys'], null, folder], '']);
+    expect(JSON.parse(stdout)[0]).not.toBe(running.child.pid);
+  });
+
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'leaves %s to the command line, which ends as it likes',
+    async (signal) => {
+      const cli = `process.on('${signal}', () => { console.log('asked to stop'); process.exit(7); });
+      setInterval(() => {}, 1000); console.log('runs');`;
+      const running = start(process.execPath, [installation(cli)], {});
+      await saying(running, /runs/);
+
+      running.child.kill(signal);
+
+      expect(await running.ended).toEqual({ code: 7, signal: null, stdout: 'runs\nasked to stop\n', stderr: '' });
+    },
+  );
+
   it('ends as its child does, and passes signals on', async () => {
     const cli = `process.on('SIGTERM', () => { console.log('asked to stop'); process.exit(7); });
       setInterval(() => {}, 1000); console.log('runs');`;
-    const running = start(process.execPath, [installation(cli)], {});
+    const running = start(process.execPath, [installation(cli)], { npm_lifecycle_event: 'start' });
     await saying(running, /runs/);
 
     running.child.kill('SIGTERM');
