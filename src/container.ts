@@ -11,7 +11,7 @@ import { createUsageReporter } from './admin/usage/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
-import { createTakeRate } from './core/access/rate-limit.ts';
+import { Rates } from './core/access/rate-limit.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
 import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
@@ -127,7 +127,7 @@ async function build(
   const policy = await createPolicyKeeper({ config, clock, telemetry });
   closers.add(() => policy.close());
   const stopping = new AbortController();
-  const takeRate = createTakeRate(config.rateLimits);
+  const rates = new Rates(config.rateLimits);
   const gateway = await createGateway(
     {
       config,
@@ -137,7 +137,7 @@ async function build(
       store,
       catalog,
       sandbox,
-      takeRate,
+      rates,
       canRecord: createRecordingCheck(store, clock),
       refused,
       policy: policy.inForce(),
@@ -183,7 +183,7 @@ async function build(
     trustedProxies: config.trustedProxies ?? undefined,
     telemetry,
     keepAliveMs: timeouts.keepAliveComment,
-    takeRate,
+    rates,
     load: managementLoad,
     readiness: gateway.readiness,
     policyStatus: () => policy.inForce().status,

@@ -5,7 +5,7 @@ import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { createAuthenticate, createAuthenticateToken } from './core/access/authenticate.ts';
 import { createDocuments } from './core/access/documents.ts';
-import type { TakeRate } from './core/access/rate-limit.ts';
+import type { Rates } from './core/access/rate-limit.ts';
 import { createAnswers } from './core/call/answers.ts';
 import { Health } from './core/call/health.ts';
 import { ResponseCache } from './core/chat/response-cache.ts';
@@ -45,7 +45,7 @@ export interface GatewayDeps {
   readonly store: Store;
   readonly catalog: Catalog;
   readonly sandbox: Sandbox | undefined;
-  readonly takeRate: TakeRate;
+  readonly rates: Rates;
   readonly canRecord: CanRecord;
   readonly refused: RefusedRecorder | undefined;
   /** By which it begins to decide. */
@@ -70,7 +70,7 @@ export interface Gateway {
 
 /** @param closers learn how to undo it */
 export async function createGateway(deps: GatewayDeps, closers: Closers): Promise<Gateway> {
-  const { config, clock, telemetry, store, catalog, takeRate, canRecord, stopping, prepareMcp } = deps;
+  const { config, clock, telemetry, store, catalog, rates, canRecord, stopping, prepareMcp } = deps;
   const { peppers, encryptionKeys, signingKey } = deps.secrets;
   const policy = createActivePolicy(deps.policy);
   closers.add(() => policy.pdp().close());
@@ -106,6 +106,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
   const calls = {
     store,
     telemetry,
+    rates,
     clock,
     catalog,
     documents,
@@ -189,7 +190,6 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     checkAddress: createCheckAddress({ store, documents, pdp }),
     version: manifest.version,
     telemetry,
-    takeRate,
     load,
     readiness,
     policyStatus: policy.status,

@@ -80,6 +80,7 @@ function principalOf(number: number): Principal {
     ruleRevision: 0,
     keyTags: [],
     capped: false,
+    rates: [],
     cacheSeconds: undefined,
   };
 }

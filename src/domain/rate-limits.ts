@@ -19,3 +19,20 @@ export const limitsOf = (limits: RateLimits): Readonly<Record<LimitedEndpoint, n
   sign_in: SIGN_IN_RATE,
   oauth: OAUTH_RATE,
 });
+
+/** Whose limit it is. */
+export type RateScope = 'address' | 'master_key' | 'key' | 'member' | 'project' | 'organization';
+
+/** What a key, its owner, its project or its organization may take in a minute; null: as much as they like. */
+export interface MinuteLimits {
+  readonly requestsPerMinute: number | null;
+  readonly tokensPerMinute: number | null;
+}
+
+/** The limits a minute of one of those that a key belongs to; at least one of them is set. */
+export interface KeyRate {
+  readonly scope: Exclude<RateScope, 'address' | 'master_key'>;
+  readonly subjectId: string;
+  readonly requests: number | null;
+  readonly tokens: number | null;
+}

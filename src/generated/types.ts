@@ -1603,6 +1603,14 @@ export interface KeyCreate {
    */
   periodUsageAlignment?: PeriodAlignment | null;
   /**
+   * Most calls a minute; null: no limit. A developer's new key has at most what their most limited key has, which is also the default.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit. A developer's new key has at most what their most limited key has, which is also the default.
+   */
+  tokensPerMinute?: MinuteLimit;
+  /**
    * Member who owns the key; absent: the member who made the master key.
    */
   createdBy?: string;
@@ -1635,6 +1643,14 @@ export interface KeyPatch {
    * All the tags that the key has from now on. For owners and admins.
    */
   tags?: KeyTags;
+  /**
+   * Most calls a minute; null: no limit. A developer cannot raise it.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit. A developer cannot raise it.
+   */
+  tokensPerMinute?: MinuteLimit;
   /**
    * All-time spend cap in USD; null: none.
    */
@@ -1735,10 +1751,20 @@ export interface KeyRecord {
    */
   sharesLimitsOf: string | null;
   /**
+   * Most calls a minute; null: no limit.
+   */
+  requestsPerMinute: MinuteLimit;
+  /**
+   * Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute: MinuteLimit;
+  /**
    * The secret, in full: in the answer to creation (and rolling) alone.
    */
   token?: string;
 }
+
+export type MinuteLimit = number | null;
 
 export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 
@@ -1941,6 +1967,14 @@ export interface MemberList {
 export interface MemberPatch {
   name?: MemberName;
   role?: MemberRole;
+  /**
+   * All keys of the member together. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * All keys of the member together. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute?: MinuteLimit;
 }
 
 /**
@@ -1970,6 +2004,14 @@ export interface MemberRecord {
   email: string;
   name: string | null;
   role: MemberRole;
+  /**
+   * All keys of the member together. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute: MinuteLimit;
+  /**
+   * All keys of the member together. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute: MinuteLimit;
 }
 
 /**
@@ -2010,6 +2052,14 @@ export interface OrganizationPatch {
    * IP rules that stand when `enterprise` ends stay in force, and can be deleted.
    */
   plan?: Plan;
+  /**
+   * All keys of the organization together, shared fairly. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * All keys of the organization together, shared fairly. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute?: MinuteLimit;
   /**
    * What a key that a developer makes for themselves may have at most, in place of what was set: a limit that is not named is as large as they like. Null: as much as the developer's most limited key.
    */
@@ -2062,6 +2112,14 @@ export interface OrganizationRecord {
    * What a key that a developer makes for themselves may have at most; null: as much as the developer's most limited key.
    */
   newKeyLimits: NewKeyLimits | null;
+  /**
+   * All keys of the organization together, shared fairly. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute: MinuteLimit;
+  /**
+   * All keys of the organization together, shared fairly. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute: MinuteLimit;
 }
 
 /**
@@ -2227,6 +2285,14 @@ export interface ProjectCreate {
    * How long an answer is kept, in seconds. Default: 60.
    */
   cacheDurationSeconds?: number;
+  /**
+   * All keys of the project together. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * All keys of the project together. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute?: MinuteLimit;
 }
 
 /**
@@ -2256,6 +2322,14 @@ export interface ProjectPatch {
    * How long an answer is kept, in seconds.
    */
   cacheDurationSeconds?: number;
+  /**
+   * All keys of the project together. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute?: MinuteLimit;
+  /**
+   * All keys of the project together. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute?: MinuteLimit;
 }
 
 /**
@@ -2283,6 +2357,14 @@ export interface ProjectRecord {
    * How long an answer is kept, in seconds.
    */
   cacheDurationSeconds: number;
+  /**
+   * All keys of the project together. Most calls a minute; null: no limit.
+   */
+  requestsPerMinute: MinuteLimit;
+  /**
+   * All keys of the project together. Most tokens a minute, of prompts and answers, counted when a call has ended; null: no limit.
+   */
+  tokensPerMinute: MinuteLimit;
 }
 
 /**

@@ -178,6 +178,7 @@ import type {
   MemberRole,
   MessageDialect,
   MessageToolCall,
+  MinuteLimit,
   Model,
   ModelList,
   ModelMapping,
@@ -508,6 +509,7 @@ export declare const validateMemberRecord: Validator<MemberRecord>;
 export declare const validateMemberRole: Validator<MemberRole>;
 export declare const validateMessageDialect: Validator<MessageDialect>;
 export declare const validateMessageToolCall: Validator<MessageToolCall>;
+export declare const validateMinuteLimit: Validator<MinuteLimit>;
 export declare const validateModel: Validator<Model>;
 export declare const validateModelList: Validator<ModelList>;
 export declare const validateModelMapping: Validator<ModelMapping>;

@@ -9,7 +9,7 @@ import type { MetadataForm } from './answer/metadata-form.ts';
 import { type AppDeps, createApp } from './app.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { jsonBody } from './middleware/json-body.ts';
-import { limitRate, rateLimit } from './middleware/rate-limit.ts';
+import { rateLimit } from './middleware/rate-limit.ts';
 import { gateway } from './operations/gateway.ts';
 import { createPages, type PagesDeps } from './pages/pages.ts';
 import { register } from './register.ts';
@@ -53,7 +53,7 @@ export const createGatewayApp = (deps: GatewayDeps): Koa<RequestState> =>
       createImage: call('images', imagesRoute(deps)),
       createModeration: call('moderations', moderationsRoute(deps)),
       ...mcpHandlers(deps),
-      ...modelsHandlers({ ...deps, limited: limitRate(deps, 'models') }),
+      ...modelsHandlers(deps),
     });
     const pages = createPages(others, { ...deps, publicUrl: deps.hosts.publicUrl });
     signInRoutes(pages, { ...deps, hasApplications: true });

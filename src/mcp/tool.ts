@@ -9,7 +9,7 @@ import type { Validator } from '../generated/validators.js';
 export interface ToolCaller {
   readonly principal: Principal;
   readonly context: CallContext;
-  /** Counts the call against the organization's rate limit of an endpoint. @throws ApiError 429 */
+  /** Counts the call against the limits a minute, as a request of that endpoint. @throws ApiError 429 */
   takeRate(endpoint: LimitedEndpoint): void;
   /** Takes so many bytes of what requests may hold in memory, next to what this one holds. @returns gives them back @throws ApiError 503 */
   borrow(bytes: number): () => void;

@@ -58,6 +58,20 @@ describe('portcullis keys', () => {
       tags: ['ci', 'team:b'],
     });
     expect((await portcullis.run('keys', 'list')).stdout).toMatch(/ TAGS\n.*\n?.* ci, team:b\n/);
+    const perMinute = ['--rpm', '60', '--tpm', '100000'];
+    expect((await portcullis.run('keys', 'update', made.id, ...perMinute)).stdout).toMatch(
+      / PER MINUTE +TAGS\n.* 60 calls, 100000 tokens +ci, team:b\n$/,
+    );
+    expect(await credentialOf(made.token)).toMatchObject({
+      rates: [{ scope: 'key', subjectId: made.id, requests: 60, tokens: 100_000 }],
+    });
+    expect(await portcullis.run('keys', 'update', made.id, '--rpm', '9999999999')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('must be null or a whole number from 1 to 1000000000'),
+    });
+    expect(await portcullis.run('keys', 'update', made.id, '--rpm', 'none', '--tpm', 'none')).toMatchObject({
+      code: 0,
+    });
     const untagged = await portcullis.run('keys', 'update', made.id, '--tags', 'none', '--json');
     expect(answerOf(untagged)).toMatchObject({ tags: [] });
 

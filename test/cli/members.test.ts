@@ -45,6 +45,8 @@ describe('portcullis members', () => {
         email: 'ada@example.com',
         name: 'Ada',
         role: 'admin',
+        requestsPerMinute: null,
+        tokensPerMinute: null,
       },
     });
     expect(await accept(token)).toEqual({
@@ -66,6 +68,9 @@ describe('portcullis members', () => {
       member: { ...accepted.member, name: null, role: 'developer', updatedAt: expect.any(String) },
     });
 
+    const limited = await members('update', 'ada@example.com', '--rpm', '30', '--tpm', 'none');
+    expect(limited.stdout).toMatch(/ PER MINUTE\n.* 30 calls\n$/);
+
     expect(await members('remove', 'ada@example.com')).toEqual({
       code: 0,
       stdout: `Removed ${accepted.member.id}.\n`,
@@ -85,6 +90,8 @@ describe('portcullis members', () => {
         email: 'eve@example.com',
         name: 'Eve',
         role: 'admin',
+        requestsPerMinute: null,
+        tokensPerMinute: null,
       },
     });
     expect(await members('add', 'eve@example.com')).toMatchObject({
@@ -165,7 +172,7 @@ describe('portcullis members', () => {
     expect(await members('update', 'owner@localhost')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: Say what to change: --name, --role.\n',
+      stderr: 'portcullis: Say what to change: --name, --role, --rpm, --tpm.\n',
     });
     expect((await members('invite', 'carl@example.com', '--role', 'guest')).code).toBe(2);
     expect(await members('invite', 'carl')).toMatchObject({

@@ -114,8 +114,18 @@ describe('portcullis organizations', () => {
     );
     expect(await portcullis.run('organizations', 'set-plan', 'pro', '--org', second)).toMatchObject({ code: 0 });
 
+    const update = ['update', '--org', second];
+    expect((await portcullis.run('organizations', ...update, '--rpm', '600', '--tpm', '90000')).stdout).toMatch(
+      / PER MINUTE\n.* 600 calls, 90000 tokens\n$/,
+    );
+    expect(await portcullis.run('organizations', ...update, '--rpm', '0')).toMatchObject({ code: 2 });
+    expect(await portcullis.run('organizations', ...update, '--rpm', 'none', '--tpm', 'none')).toMatchObject({
+      code: 0,
+    });
+
     const listed = jsonOf(await portcullis.run('organizations', 'list', '--json'));
-    const shown = { createdAt: expect.any(String), updatedAt: expect.any(String) };
+    const unlimited = { requestsPerMinute: null, tokensPerMinute: null };
+    const shown = { createdAt: expect.any(String), updatedAt: expect.any(String), ...unlimited };
     expect(listed).toEqual({
       organizations: [
         { id: first, ...shown, name: 'Default', plan: 'enterprise', newKeyLimits: null },
@@ -174,7 +184,7 @@ describe('portcullis organizations update', () => {
   });
 
   it.each([
-    [[], 'Say what to change: --name, --new-key-limit, --new-keys.'],
+    [[], 'Say what to change: --name, --rpm, --tpm, --new-key-limit, --new-keys.'],
     [['--new-keys', 'unlimited', '--new-key-limit', '1'], 'Choose --new-keys or limits of new keys.'],
     [['--new-key-limit', 'lots'], '/newKeyLimits/usageLimit'],
     [['--new-key-period-limit', '1'], '/newKeyLimits/periodUsageDurationValue'],

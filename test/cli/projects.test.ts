@@ -12,7 +12,9 @@ const projects = (...args: string[]) => portcullis.run('projects', ...args);
 
 describe('portcullis projects', () => {
   it('creates, lists, updates and deletes', async () => {
-    const { project } = Object(jsonOf(await projects('create', 'Research', '--cache-seconds', '600', '--json')));
+    const { project } = Object(
+      jsonOf(await projects('create', 'Research', '--cache-seconds', '600', '--rpm', '60', '--json')),
+    );
     expect(project).toEqual({
       id: expect.stringMatching(/^proj_/),
       createdAt: expect.any(String),
@@ -20,6 +22,8 @@ describe('portcullis projects', () => {
       name: 'Research',
       cachingEnabled: true,
       cacheDurationSeconds: 600,
+      requestsPerMinute: 60,
+      tokensPerMinute: null,
     });
 
     const { stdout } = await projects('list');
@@ -30,8 +34,9 @@ describe('portcullis projects', () => {
       [''],
     ]);
 
-    const updated = await projects('update', 'Research', '--name', 'Lab', '--caching', 'off');
+    const updated = await projects('update', 'Research', '--name', 'Lab', '--caching', 'off', '--tpm', '5000');
     expect(updated.stdout.split('\n')[1]?.split(/ {2,}/).slice(0, 3)).toEqual([project.id, 'Lab', 'off']);
+    expect(updated.stdout).toMatch(/ PER MINUTE\n.* 60 calls, 5000 tokens\n$/);
 
     const made = Object(
       jsonOf(await portcullis.run('keys', 'create', '--project', 'Lab', '--description', 'Lab', '--json')),
@@ -64,7 +69,7 @@ describe('portcullis projects', () => {
     expect(await projects('update', 'Default')).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'portcullis: Say what to change: --name, --caching, --cache-seconds.\n',
+      stderr: 'portcullis: Say what to change: --name, --caching, --cache-seconds, --rpm, --tpm.\n',
     });
     expect((await projects('update', 'Default', '--caching', 'maybe')).code).toBe(2);
     expect((await projects('create', 'Fast', '--cache-seconds', 'soon')).code).toBe(2);

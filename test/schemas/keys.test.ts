@@ -38,6 +38,8 @@ const record: KeyRecord = {
   previousTokenEndsAt: null,
   tags: [],
   sharesLimitsOf: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 
 describe('an amount', () => {

@@ -1,8 +1,10 @@
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { parseUsd } from '../../domain/money.ts';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import type { NewLimits, SpendLimits } from '../../domain/spend-limits.ts';
 import { checkPeriod } from '../../domain/time.ts';
 import type { KeyPatch } from '../../generated/types.ts';
+import { type Actor, isDeveloper } from '../audit/actor.ts';
 
 type LimitFields = Pick<
   KeyPatch,
@@ -80,4 +82,33 @@ function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLi
     );
   }
   return { limit, value, unit, alignment };
+}
+
+const MINUTE_NAMES = ['requestsPerMinute', 'tokensPerMinute'] as const;
+
+/** What a limit a minute must be, for the answer to a wrong one. */
+export const MINUTE_LIMIT_EXPLANATION = {
+  at: /^\/(requestsPerMinute|tokensPerMinute)$/,
+  must: 'must be null or a whole number from 1 to 1000000000',
+};
+
+/** The limits a minute that were named. */
+export const minuteLimits = (fields: Partial<MinuteLimits>): Partial<MinuteLimits> =>
+  Object.fromEntries(MINUTE_NAMES.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
+
+/** Throws 403 when a developer would take more in a minute than they may now: nobody lifts a limit that binds them. */
+export function checkKeepsMinuteLimits(actor: Actor, wanted: Partial<MinuteLimits>, present: MinuteLimits): void {
+  if (!isDeveloper(actor)) return;
+  for (const name of MINUTE_NAMES) {
+    const [most, more] = [present[name], wanted[name]];
+    if (most === null || more === undefined || (more !== null && more <= most)) continue;
+    throw permissionDenied(`Developers cannot raise what they may use in a minute: ${name} is at most ${most}.`);
+  }
+}
+
+/** The smallest of each limit. */
+export function leastMinuteLimits(all: readonly MinuteLimits[]): MinuteLimits {
+  const least = (name: keyof MinuteLimits): number | null =>
+    all.reduce<number | null>((most, { [name]: each }) => (each === null ? most : Math.min(each, most ?? each)), null);
+  return { requestsPerMinute: least('requestsPerMinute'), tokensPerMinute: least('tokensPerMinute') };
 }

@@ -36,6 +36,8 @@ export function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, no
       key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
     tags: JSON.parse(key.tagsJson),
     sharesLimitsOf: key.sharesLimitsOf,
+    requestsPerMinute: key.requestsPerMinute,
+    tokensPerMinute: key.tokensPerMinute,
   };
 }
 

@@ -10,11 +10,12 @@ import {
   setLimits,
 } from '../../domain/api-key.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { type ApiError, invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import { isCapped } from '../../domain/spend-limits.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/tag.ts';
-import type { Deletion, KeyAnswer, KeyList, KeyPatch } from '../../generated/types.ts';
+import type { Deletion, KeyAnswer, KeyCreate, KeyList, KeyPatch } from '../../generated/types.ts';
 import { validateKeyCreate, validateKeyPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/page.ts';
@@ -24,7 +25,16 @@ import { getProject } from '../../store/tenants/tenants.ts';
 import { type Actor, checkSeesKeyOf, checkTagsKeys, isDeveloper, seesAllKeys } from '../audit/actor.ts';
 import { type Done, recordChange } from '../audit/audit-trail.ts';
 import { boundKey, checkNewEnd, checkNewLimits, getNewKeyBounds } from './key-bounds.ts';
-import { LIMIT_EXPLANATIONS, NO_LIMITS, namesLimits, newLimits } from './key-limits.ts';
+import {
+  checkKeepsMinuteLimits,
+  LIMIT_EXPLANATIONS,
+  leastMinuteLimits,
+  MINUTE_LIMIT_EXPLANATION,
+  minuteLimits,
+  NO_LIMITS,
+  namesLimits,
+  newLimits,
+} from './key-limits.ts';
 import { ownerOfNewKey } from './key-owner.ts';
 import { viewKey, viewStoredKey } from './key-view.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
@@ -32,6 +42,7 @@ import { endGrantsFrom, endGrantsOfOldSecret, endRolledGrants, type RollEnds } f
 
 const EXPLANATIONS = [
   ...LIMIT_EXPLANATIONS,
+  MINUTE_LIMIT_EXPLANATION,
   { at: /^\/description$/, must: 'must be a text of at most 256 characters, or null' },
   { at: /^\/tags\/\d+$/, must: TAG_SHAPE },
   { at: /^\/(ttl|expiresAt)$/, must: 'cannot be set here: the dashboard and the command line set expirations' },
@@ -56,12 +67,13 @@ export function createKey(
     const bounds = getNewKeyBounds(db, actor, now);
     const { usageLimit, period, expiresAt } = boundKey(bounds, { named: wanted, limits, expiresAt: wantedEnd }, now);
     const { token, ...secret } = newSecret('gateway', pepper);
+    const createdBy = ownerOfNewKey(db, actor, wanted.createdBy);
     const key: store.NewKey = {
       ...secret,
       id: newId('key'),
       organizationId: actor.organizationId,
       projectId: getProject(db, actor.organizationId, wanted.projectId).id,
-      createdBy: ownerOfNewKey(db, actor, wanted.createdBy),
+      createdBy,
       description: wanted.description ?? '',
       kind: 'regular',
       expiresAt,
@@ -73,11 +85,27 @@ export function createKey(
       periodUsageAlignment: period?.alignment ?? null,
       limitedBySelf: bounds === undefined ? 0 : 1,
       sharesLimitsOf: bounds?.shared?.id ?? null,
+      ...minuteLimitsOfNewKey(db, actor, createdBy, wanted),
     };
     const made = viewStoredKey(db, store.insertKey(db, key, now), now);
     recordChange(db, actor, 'key', 'create', { before: null, after: made }, now);
     return { key: { ...made, token } };
   });
+}
+
+/**
+ * A developer's new key has at most what the most limited of the keys has that others limited for them: of those that are there, else of
+ * those that were, so that no one deletes a key to be rid of its limit.
+ */
+function minuteLimitsOfNewKey(db: Database, actor: Actor, owner: string, wanted: KeyCreate): Partial<MinuteLimits> {
+  if (!isDeveloper(actor)) return minuteLimits(wanted);
+  const keys = store
+    .listKeysOfMember(db, actor.organizationId, owner)
+    .filter(({ limitedBySelf }) => limitedBySelf === 0);
+  const present = keys.filter(({ deletedAt }) => deletedAt === null);
+  const least = leastMinuteLimits(present.length > 0 ? present : keys);
+  checkKeepsMinuteLimits(actor, wanted, least);
+  return { ...least, ...minuteLimits(wanted) };
 }
 
 /** The kinds that a list of keys can hold; platform keys have their own. */
@@ -116,7 +144,10 @@ export const getKey = (db: Database, actor: Actor, id: string, now: number): Key
 export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
   const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
   if (patch.tags !== undefined) checkTagsKeys(actor);
-  return transition(db, actor, id, nameOf(patch), now, (key) => changesOf(db, actor, key, patch, now));
+  return transition(db, actor, id, nameOf(patch), now, (key) => {
+    checkKeepsMinuteLimits(actor, patch, key);
+    return changesOf(db, actor, key, patch, now);
+  });
 }
 
 /** Disabling or deleting a key ends the secret that an overlap keeps: it does not come back with the key. */
@@ -220,6 +251,7 @@ function changesOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyP
     ...(patch.description === undefined ? {} : { description: patch.description ?? '' }),
     ...(patch.tags === undefined ? {} : tagsOf(key, patch.tags)),
     ...(namesLimits(patch) ? limitsOf(db, actor, key, patch, now) : {}),
+    ...minuteLimitsOf(key, patch),
     ...(patch.status === undefined
       ? {}
       : patch.status === 'active'
@@ -233,9 +265,17 @@ function tagsOf(key: ApiKey, tags: readonly string[]): store.KeyChanges {
   return { tagsJson: JSON.stringify(sortedTags(tags)) };
 }
 
+function minuteLimitsOf(key: ApiKey, patch: KeyPatch): Partial<MinuteLimits> {
+  const named = minuteLimits(patch);
+  if (Object.keys(named).length > 0 && key.kind === 'platform_secret') throw unlimitable();
+  return named;
+}
+
 /** A platform key makes no gateway calls, so a limit on it would never be enforced. */
+const unlimitable = (): ApiError => permissionDenied('A platform key cannot be limited.');
+
 function limitsOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPatch, now: number): store.KeyChanges {
-  if (key.kind === 'platform_secret') throw permissionDenied('A platform key cannot be limited.');
+  if (key.kind === 'platform_secret') throw unlimitable();
   const limits = newLimits(patch, key);
   const changes = setLimits(key, limits);
   checkNewLimits(db, actor, key, patch, limits, now);

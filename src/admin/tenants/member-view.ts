@@ -10,4 +10,6 @@ export const viewMember = (member: store.MemberRecord): MemberRecord => ({
   email: member.email,
   name: member.name,
   role: member.role,
+  requestsPerMinute: member.requestsPerMinute,
+  tokensPerMinute: member.tokensPerMinute,
 });

@@ -7,12 +7,14 @@ import type { PageRequest } from '../../store/db/page.ts';
 import * as store from '../../store/tenants/members.ts';
 import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { MINUTE_LIMIT_EXPLANATION } from '../keys/key-limits.ts';
 import { endGrantsFrom } from '../keys/oauth-grants.ts';
 import { revokeInvitationsOf } from './invitations.ts';
 import { viewMember } from './member-view.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },
+  MINUTE_LIMIT_EXPLANATION,
   { at: /^\/email$/, must: 'cannot be changed: invite the new address and remove the member' },
 ];
 
@@ -30,7 +32,7 @@ export function getMember(db: Database, actor: Actor, idOrEmail: string): Member
 }
 
 /**
- * Changes a member's name or role, from the next request on. Their pending invitations that the new role could not make are revoked.
+ * Changes a member's name, role or limits a minute, from the next request on. Their pending invitations that the new role could not make are revoked.
  * Shape and demoting the last owner 400; developers, and admins where it is about owners, 403.
  * @param body as `MemberPatch`, unchecked. @param now epoch ms
  */

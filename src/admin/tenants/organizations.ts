@@ -7,11 +7,12 @@ import * as store from '../../store/tenants/tenants.ts';
 import { type Actor, checkIsOwner } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { parseSetting, settingOf } from '../keys/key-bounds.ts';
-import { LIMIT_EXPLANATIONS } from '../keys/key-limits.ts';
+import { LIMIT_EXPLANATIONS, MINUTE_LIMIT_EXPLANATION } from '../keys/key-limits.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank' },
   ...LIMIT_EXPLANATIONS,
+  MINUTE_LIMIT_EXPLANATION,
 ];
 
 /** Every organization of this installation, oldest first: for the command line, which belongs to none. */
@@ -23,7 +24,7 @@ export const getOrganization = (db: Database, { organizationId }: Actor): Organi
 });
 
 /**
- * Changes the name, the plan or the largest limits of new keys of the actor's organization, for owners only (403). A plan holds from the next write of a rule
+ * Changes the name, the plan or the limits of the actor's organization, for owners only (403). A plan holds from the next write of a rule
  * on: rules that it could no longer write stay in force, and can be deleted (src/admin/README.md, "plan").
  * @param body as `OrganizationPatch`, unchecked. @param now epoch ms
  */
@@ -51,6 +52,8 @@ const view = ({
   name,
   plan,
   newKeyLimitsJson,
+  requestsPerMinute,
+  tokensPerMinute,
 }: store.OrganizationRecord): OrganizationRecord => ({
   id,
   createdAt: formatTime(createdAt),
@@ -58,4 +61,6 @@ const view = ({
   name,
   plan,
   newKeyLimits: parseSetting(newKeyLimitsJson),
+  requestsPerMinute,
+  tokensPerMinute,
 });

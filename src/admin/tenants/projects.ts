@@ -10,6 +10,7 @@ import { addPlaygroundKeys } from '../../store/tenants/playground-keys.ts';
 import * as store from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
+import { MINUTE_LIMIT_EXPLANATION } from '../keys/key-limits.ts';
 import { endGrantsFrom } from '../keys/oauth-grants.ts';
 import { removeAliasesOf } from '../providers/aliases.ts';
 
@@ -19,6 +20,7 @@ const MAX_PROJECTS = 100;
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank' },
   { at: /^\/cacheDurationSeconds$/, must: 'must be a whole number from 10 to 31536000' },
+  MINUTE_LIMIT_EXPLANATION,
 ];
 
 /**
@@ -53,7 +55,7 @@ export const getProject = (db: Database, { organizationId }: Actor, id: string):
 });
 
 /**
- * Changes a project's name or cache, from the next request on. Shape 400, developers 403.
+ * Changes a project's name, cache or limits a minute, from the next request on. Shape 400, developers 403.
  * @param body as `ProjectPatch`, unchecked. @param now epoch ms
  */
 export function changeProject(db: Database, actor: Actor, id: string, body: unknown, now: number): ProjectAnswer {
@@ -93,4 +95,6 @@ const view = (project: store.ProjectRecord): ProjectRecord => ({
   name: project.name,
   cachingEnabled: project.cachingEnabled,
   cacheDurationSeconds: project.cacheDurationSeconds,
+  requestsPerMinute: project.requestsPerMinute,
+  tokensPerMinute: project.tokensPerMinute,
 });

@@ -19,7 +19,14 @@ import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from '
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
-import { type LimitOptions, limited, limitFields } from '../terminal/limit-options.ts';
+import {
+  type LimitOptions,
+  limited,
+  limitedByMinute,
+  limitFields,
+  type MinuteOptions,
+  minuteFields,
+} from '../terminal/limit-options.ts';
 import { warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
@@ -29,13 +36,13 @@ interface LabelOptions {
   readonly tags?: readonly string[];
 }
 
-interface CreateOptions extends CommonOptions, LimitOptions, LabelOptions {
+interface CreateOptions extends CommonOptions, LimitOptions, MinuteOptions, LabelOptions {
   readonly project?: string;
   readonly owner?: string;
   readonly ttl?: Duration<TtlUnit>;
 }
 
-type UpdateOptions = CommonOptions & LimitOptions & LabelOptions;
+type UpdateOptions = CommonOptions & LimitOptions & MinuteOptions & LabelOptions;
 
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
 
@@ -96,6 +103,7 @@ function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
   const body = {
     ...labelFields(options),
     ...limitFields(options),
+    ...minuteFields(options),
     projectId: projectId(workspace, project),
     createdBy: owner === undefined ? firstOwner(workspace) : memberId(workspace, owner),
   };
@@ -107,7 +115,7 @@ function create(workspace: Workspace, options: CreateOptions): KeyAnswer {
 export function keyCommands(program: Command, env: Environment): void {
   const keys = program.command('keys').description('Create, list and change gateway API keys.');
 
-  limited(common(keys.command('create')))
+  limitedByMinute(limited(common(keys.command('create'))))
     .description('Create a key; its token is shown once, now.')
     .option('--description <text>', 'label of the key')
     .option(...TAGS)
@@ -149,12 +157,12 @@ export function keyCommands(program: Command, env: Environment): void {
       showKeys(listed, projects, options);
     });
 
-  limited(common(keys.command('update').argument(...KEY_ARGUMENT)))
+  limitedByMinute(limited(common(keys.command('update').argument(...KEY_ARGUMENT))))
     .description('Change the description, the tags or the limits of a key.')
     .option('--description <text>', 'new label')
     .option(TAGS[0], `${TAGS[1]}, in place of those that it has; "none" removes them`)
     .action((key: string, options: UpdateOptions) => {
-      const body = { ...labelFields(options), ...limitFields(options) };
+      const body = { ...labelFields(options), ...limitFields(options), ...minuteFields(options) };
       return showChanged(env, options, key, ({ db, actor, now }, id) => changeKey(db, actor, id, body, now));
     });
 

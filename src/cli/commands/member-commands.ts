@@ -21,6 +21,7 @@ import { requireToken, type TokenOptions, takingToken } from '../run/token-input
 import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
 import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
+import { limitedByMinute, type MinuteOptions, minuteFields } from '../terminal/limit-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 const ROLES = ['owner', 'admin', 'developer'] as const;
@@ -36,7 +37,7 @@ interface AddOptions extends CommonOptions {
   readonly name?: string;
 }
 
-interface UpdateOptions extends CommonOptions {
+interface UpdateOptions extends CommonOptions, MinuteOptions {
   readonly name?: string;
   readonly role?: string;
 }
@@ -75,13 +76,13 @@ export function memberCommands(program: Command, env: Environment): void {
       showMembers(await inWorkspace(env, 'read', options.org, everyMember), options);
     });
 
-  common(members.command('update').argument(...MEMBER_ARGUMENT))
-    .description('Change the name or the role of a member.')
+  limitedByMinute(common(members.command('update').argument(...MEMBER_ARGUMENT)))
+    .description('Change the name, the role or the limits a minute of a member.')
     .option('--name <text>', 'new name; "none" removes it')
     .addOption(new Option('--role <role>', 'new role').choices(ROLES))
     .action(async (member: string, options: UpdateOptions) => {
-      const body = named({ name: orNone(options.name), role: options.role });
-      if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role.');
+      const body = { ...named({ name: orNone(options.name), role: options.role }), ...minuteFields(options) };
+      if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role, --rpm, --tpm.');
       const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
         changeMember(workspace.db, workspace.actor, memberId(workspace, member), body, workspace.now),
       );

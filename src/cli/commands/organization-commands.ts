@@ -4,10 +4,10 @@ import type { Tenant } from '../../admin/tenants/new-tenant.ts';
 import { changeOrganization, listOrganizations } from '../../admin/tenants/organizations.ts';
 import { systemClock, type TtlUnit } from '../../domain/time.ts';
 import type { OrganizationPatch, OrganizationRecord } from '../../generated/types.ts';
-import { limitsText } from '../output/limit-output.ts';
+import { limitsText, minuteColumn } from '../output/limit-output.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
 import { type Duration, type Period, parsePeriod, parseTtl } from '../terminal/durations.ts';
-import { periodFields } from '../terminal/limit-options.ts';
+import { limitedByMinute, type MinuteOptions, minuteFields, periodFields } from '../terminal/limit-options.ts';
 import { print, printJson, printTable } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
@@ -31,18 +31,12 @@ function newKeysText(limits: OrganizationRecord['newKeyLimits']): string {
 }
 
 function show(organizations: readonly OrganizationRecord[]): void {
-  const rows = organizations.map(({ id, name, plan, newKeyLimits, createdAt }) => [
-    id,
-    name,
-    plan,
-    newKeysText(newKeyLimits),
-    createdAt,
+  const minute = minuteColumn(organizations);
+  const rows = organizations.map((each) => [
+    ...[each.id, each.name, each.plan, newKeysText(each.newKeyLimits), each.createdAt].map((text) => ({ text })),
+    ...minute.cells(each),
   ]);
-  printTable(
-    ['ID', 'NAME', 'PLAN', 'NEW KEYS', 'CREATED'],
-    rows.map((row) => row.map((text) => ({ text }))),
-    'There are no organizations.',
-  );
+  printTable(['ID', 'NAME', 'PLAN', 'NEW KEYS', 'CREATED', ...minute.titles], rows, 'There are no organizations.');
 }
 
 function showNew(tenant: Tenant, json: true | undefined): void {
@@ -59,7 +53,7 @@ master key    ${masterKey.token}
 This token is shown once, now. Keep it.`);
 }
 
-interface UpdateOptions extends Options {
+interface UpdateOptions extends Options, MinuteOptions {
   readonly name?: string;
   readonly newKeys?: string;
   readonly newKeyLimit?: string;
@@ -93,9 +87,10 @@ function newKeyLimits(options: UpdateOptions): Pick<OrganizationPatch, 'newKeyLi
 }
 
 function updateCommand(organizations: Command, env: Environment): void {
-  organizations
-    .command('update')
-    .description('Change the name of an organization, or the largest limits of keys that its developers make.')
+  limitedByMinute(organizations.command('update'))
+    .description(
+      'Change the name of an organization, the limits a minute of all its keys together, or the largest limits of keys that its developers make.',
+    )
     .option('--name <text>', 'what people call it')
     .option('--new-key-limit <usd>', 'largest all-time spend cap of a key that a developer makes')
     .option('--new-key-period-limit <usd>', 'largest recurring spend cap of such a key')
@@ -118,9 +113,9 @@ function updateCommand(organizations: Command, env: Environment): void {
     .addHelpText('after', UPDATE_HELP)
     .action(async (options: UpdateOptions) => {
       const { name, org, json } = options;
-      const body = { ...(name === undefined ? {} : { name }), ...newKeyLimits(options) };
+      const body = { ...(name === undefined ? {} : { name }), ...minuteFields(options), ...newKeyLimits(options) };
       if (Object.keys(body).length === 0)
-        throw new UsageError('Say what to change: --name, --new-key-limit, --new-keys.');
+        throw new UsageError('Say what to change: --name, --rpm, --tpm, --new-key-limit, --new-keys.');
       const changed = await inWorkspace(env, 'write', org, ({ db, actor, now }) =>
         changeOrganization(db, actor, body, now),
       );

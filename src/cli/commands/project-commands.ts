@@ -1,10 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { changeProject, createProject, deleteProject } from '../../admin/tenants/projects.ts';
 import type { ProjectRecord } from '../../generated/types.ts';
+import { minuteColumn } from '../output/limit-output.ts';
 import { showRemoved } from '../output/provider-output.ts';
 import { everyProject, projectId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named } from '../terminal/common-options.ts';
+import { limitedByMinute, type MinuteOptions, minuteFields } from '../terminal/limit-options.ts';
 import { type Cell, printJson, printTable } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
@@ -13,7 +15,7 @@ interface CacheOptions {
   readonly cacheSeconds?: number;
 }
 
-type UpdateOptions = CommonOptions & CacheOptions & { readonly name?: string };
+type UpdateOptions = CommonOptions & CacheOptions & MinuteOptions & { readonly name?: string };
 
 const PROJECT_ARGUMENT = ['<project>', "the project's id or name"] as const;
 
@@ -41,14 +43,20 @@ const row = (project: ProjectRecord): Cell[] => [
   { text: project.createdAt },
 ];
 
+function print(projects: readonly ProjectRecord[]): void {
+  const minute = minuteColumn(projects);
+  const rows = projects.map((project) => [...row(project), ...minute.cells(project)]);
+  printTable([...TITLES, ...minute.titles], rows, 'There are no projects.');
+}
+
 function showProjects(projects: readonly ProjectRecord[], { json }: CommonOptions): void {
   if (json) printJson({ projects, nextCursor: null });
-  else printTable(TITLES, projects.map(row), 'There are no projects.');
+  else print(projects);
 }
 
 function showProject(project: ProjectRecord, { json }: CommonOptions): void {
   if (json) printJson({ project });
-  else printTable(TITLES, [row(project)], '');
+  else print([project]);
 }
 
 /** `portcullis projects …`. */
@@ -63,21 +71,21 @@ export function projectCommands(program: Command, env: Environment): void {
       showProjects(await inWorkspace(env, 'read', options.org, everyProject), options);
     });
 
-  cached(common(projects.command('create').argument('<name>', 'what people call it')))
+  limitedByMinute(cached(common(projects.command('create').argument('<name>', 'what people call it'))))
     .description('Make a project.')
-    .action(async (name: string, options: CommonOptions & CacheOptions) => {
-      const body = { name, ...cacheFields(options) };
+    .action(async (name: string, options: CommonOptions & CacheOptions & MinuteOptions) => {
+      const body = { name, ...cacheFields(options), ...minuteFields(options) };
       const { project } = await changing(options, ({ db, actor, now }) => createProject(db, actor, body, now));
       showProject(project, options);
     });
 
-  cached(common(projects.command('update').argument(...PROJECT_ARGUMENT)))
-    .description('Change the name or the cache of a project.')
+  limitedByMinute(cached(common(projects.command('update').argument(...PROJECT_ARGUMENT))))
+    .description('Change the name, the cache or the limits a minute of a project.')
     .option('--name <text>', 'new name')
     .action(async (reference: string, options: UpdateOptions) => {
-      const body = { ...named({ name: options.name }), ...cacheFields(options) };
+      const body = { ...named({ name: options.name }), ...cacheFields(options), ...minuteFields(options) };
       if (Object.keys(body).length === 0)
-        throw new UsageError('Say what to change: --name, --caching, --cache-seconds.');
+        throw new UsageError('Say what to change: --name, --caching, --cache-seconds, --rpm, --tpm.');
       const { project } = await changing(options, (workspace) =>
         changeProject(workspace.db, workspace.actor, projectId(workspace, reference), body, workspace.now),
       );

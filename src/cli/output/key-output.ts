@@ -1,7 +1,7 @@
 import type { InspectColor } from 'node:util';
 import type { Deletion, KeyAnswer, KeyRecord, KeyState } from '../../generated/types.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
-import { limitsText, windowText } from './limit-output.ts';
+import { limitsText, minuteColumn, windowText } from './limit-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -45,12 +45,17 @@ const row = (key: KeyRecord, projects: ProjectNames): Cell[] => [
   { text: key.lastUsedAt ?? 'never' },
 ];
 
-/** Tags have a column where there are any. */
+/** Limits a minute and tags have a column where there are any. */
 function printKeys(keys: readonly KeyRecord[], projects: ProjectNames): void {
+  const minute = minuteColumn(keys);
   const areTagged = keys.some(({ tags }) => tags.length > 0);
   printTable(
-    [...TITLES, ...(areTagged ? ['TAGS'] : [])],
-    keys.map((key) => [...row(key, projects), ...(areTagged ? [{ text: key.tags.join(', ') || '-' }] : [])]),
+    [...TITLES, ...minute.titles, ...(areTagged ? ['TAGS'] : [])],
+    keys.map((key) => [
+      ...row(key, projects),
+      ...minute.cells(key),
+      ...(areTagged ? [{ text: key.tags.join(', ') || '-' }] : []),
+    ]),
     'There are no keys.',
   );
 }

@@ -1,4 +1,6 @@
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import type { BudgetRecord } from '../../generated/types.ts';
+import type { Cell } from '../terminal/output.ts';
 
 type Limits = Pick<
   BudgetRecord,
@@ -21,3 +23,16 @@ export function windowText(of: Pick<BudgetRecord, 'currentPeriodUsage' | 'curren
     ? of.currentPeriodUsage
     : `${of.currentPeriodUsage} until ${of.currentPeriodResetAt}`;
 }
+
+/** A column for limits a minute, where one of the records has any. */
+export function minuteColumn(records: readonly MinuteLimits[]) {
+  const isShown = records.some((record) => minuteText(record) !== '-');
+  return {
+    titles: isShown ? ['PER MINUTE'] : [],
+    cells: (record: MinuteLimits): Cell[] => (isShown ? [{ text: minuteText(record) }] : []),
+  };
+}
+
+/** Both limits a minute in one cell: `60 calls, 100000 tokens`. */
+const minuteText = ({ requestsPerMinute: calls, tokensPerMinute: tokens }: MinuteLimits): string =>
+  [...(calls === null ? [] : [`${calls} calls`]), ...(tokens === null ? [] : [`${tokens} tokens`])].join(', ') || '-';

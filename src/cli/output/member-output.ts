@@ -10,6 +10,7 @@ import type {
   MemberRecord,
 } from '../../generated/types.ts';
 import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { minuteColumn } from './limit-output.ts';
 
 interface Format {
   readonly json?: true;
@@ -25,14 +26,20 @@ const memberRow = (member: MemberRecord): Cell[] => [
   { text: member.createdAt },
 ];
 
+function printMembers(members: readonly MemberRecord[]): void {
+  const minute = minuteColumn(members);
+  const rows = members.map((member) => [...memberRow(member), ...minute.cells(member)]);
+  printTable([...MEMBER_TITLES, ...minute.titles], rows, 'There are no members.');
+}
+
 export function showMembers(members: readonly MemberRecord[], { json }: Format): void {
   if (json) printJson({ members, nextCursor: null });
-  else printTable(MEMBER_TITLES, members.map(memberRow), 'There are no members.');
+  else printMembers(members);
 }
 
 export function showMember(answer: MemberAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(MEMBER_TITLES, [memberRow(answer.member)], '');
+  else printMembers([answer.member]);
 }
 
 const STATUS_COLOURS: Readonly<Record<InvitationStatus, InspectColor>> = {

@@ -1,5 +1,7 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import type { BudgetPatch } from '../../generated/types.ts';
+import { orNone } from './common-options.ts';
 import { type Period, parsePeriod } from './durations.ts';
 
 export interface LimitOptions {
@@ -32,4 +34,28 @@ export const limitFields = ({ limit, periodLimit, period }: LimitOptions): Budge
   ...(limit === undefined ? {} : { usageLimit: limit === 'none' ? null : limit }),
   ...(periodLimit === undefined ? {} : { periodUsageLimit: periodLimit === 'none' ? null : periodLimit }),
   ...(period === undefined ? {} : periodFields(period)),
+});
+
+export interface MinuteOptions {
+  readonly rpm?: number | 'none';
+  readonly tpm?: number | 'none';
+}
+
+function parseMinuteLimit(text: string): number | 'none' {
+  if (text === 'none') return text;
+  if (!/^[1-9][0-9]{0,9}$/.test(text))
+    throw new InvalidArgumentError('It must be a whole number of at least 1, or "none".');
+  return Number(text);
+}
+
+/** The options by which the limits a minute of a key, a member, a project or an organization are set. */
+export const limitedByMinute = (command: Command): Command =>
+  command
+    .addOption(new Option('--rpm <n>', 'most calls a minute; "none" removes the limit').argParser(parseMinuteLimit))
+    .addOption(new Option('--tpm <n>', 'most tokens a minute; "none" removes the limit').argParser(parseMinuteLimit));
+
+/** The limits a minute that were named, as the fields of a request. */
+export const minuteFields = ({ rpm, tpm }: MinuteOptions): Partial<MinuteLimits> => ({
+  ...(rpm === undefined ? {} : { requestsPerMinute: orNone(rpm) }),
+  ...(tpm === undefined ? {} : { tokensPerMinute: orNone(tpm) }),
 });

@@ -110,6 +110,7 @@ function toPrincipal(found: KeyCredential, now: number): Principal {
     keyTags: key.tags,
     ruleRevision: key.ruleRevision,
     capped: isLimited(key),
+    rates: key.rates,
     cacheSeconds: key.cachingEnabled ? key.cacheDurationSeconds : undefined,
   };
 }

@@ -1,3 +1,4 @@
+import type { KeyRate } from '../../domain/rate-limits.ts';
 import type { PolicySubject } from '../../generated/types.ts';
 import type { UsableKey } from '../../store/tenants/key-credential.ts';
 
@@ -15,6 +16,8 @@ export interface Principal {
   readonly ruleRevision: number;
   /** A spend limit applies, the key's own or a budget: only mappings whose cost can be told may serve. */
   readonly capped: boolean;
+  /** What the key, its owner, its project and its organization may take in a minute; empty where nothing is limited. */
+  readonly rates: readonly KeyRate[];
   /** For how long the project's answers may be given again; undefined: not at all. */
   readonly cacheSeconds: number | undefined;
 }

@@ -1,99 +1,303 @@
 import { ApiError } from '../../domain/errors.ts';
-import { type LimitedEndpoint, limitsOf, type RateLimits } from '../../domain/rate-limits.ts';
-
-/** How a caller stands with an endpoint after one more request. */
-export interface Rate {
-  readonly exceeded: boolean;
-  /** Requests a minute. */
-  readonly limit: number;
-  /** Requests that still pass in this window. */
-  readonly remaining: number;
-  /** Milliseconds until the window ends; the next request after that begins another one. */
-  readonly resetMs: number;
-}
-
-/** Counts one request; undefined where nothing is limited. Whether it is let through is the caller's business. */
-export type TakeRate = (endpoint: LimitedEndpoint, caller: string) => Rate | undefined;
+import { type LimitedEndpoint, limitsOf, type RateLimits, type RateScope } from '../../domain/rate-limits.ts';
+import type { Principal } from './principal.ts';
 
 /** How long a window lasts, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
-/** Most callers whose windows are remembered; beyond, the window that began first is forgotten. */
-const MAX_REMEMBERED = 10_000;
+/** Most windows and shares in them that a meter remembers; beyond, the window that began first is forgotten. */
+const MAX_REMEMBERED = 50_000;
+
+/** How a caller stands with one limit. */
+export interface Rate {
+  readonly unit: 'requests' | 'tokens';
+  /** Whose limit it is. */
+  readonly scope: RateScope;
+  /** Requests or tokens a minute. */
+  readonly limit: number;
+  /** What the caller may still take in this window; never negative. */
+  readonly remaining: number;
+  /** Milliseconds until the window ends; the next request after that begins another one. */
+  readonly resetMs: number;
+  /** The part of the limit that is the key's own, whatever others take; undefined: it has the limit to itself. */
+  readonly share: number | undefined;
+}
+
+/** How a caller stands after one more request: of each unit the limit that is nearest. */
+export interface Standing {
+  readonly requests: Rate | undefined;
+  readonly tokens: Rate | undefined;
+  /** The limit that refuses the request, which then counts against none; of several the one that lasts longest. */
+  readonly refused: Rate | undefined;
+}
+
+/** Who asks with a key. */
+type Caller = Pick<Principal, 'organizationId' | 'memberId' | 'keyId' | 'rates'>;
+
+/** Who asks, where a limit is shared fairly: by member, then by key. */
+type Holder = Pick<Caller, 'memberId' | 'keyId'>;
+
+/** By member, what each of their keys has taken. */
+type Shares = Map<string, Map<string, number>>;
 
 interface Window {
   readonly endsAt: number;
-  requests: number;
+  /** What was taken, and what was let through beyond the limit in the window before. */
+  used: number;
+  /** What was let through beyond the limit, by shares. */
+  beyond: number;
+  readonly shares: Shares;
+  /** Of the window before, if it has just ended. */
+  readonly before: Shares | undefined;
+  /** Keys in `shares` and in `before`. */
+  keys: number;
+  readonly keysBefore: number;
 }
 
-/** Windows of a minute, each begun by a caller's first request. In memory: a start forgets them. */
-class EndpointRate {
-  readonly #limit: number;
-  readonly #maxRemembered: number;
-  /** In the order in which they began. */
-  readonly #windows = new Map<string, Window>();
+/** What a limit leaves to one caller at one moment. */
+interface Look {
+  readonly meter: Meter;
+  readonly window: Window;
+  readonly holder: Holder | undefined;
+  readonly scope: RateScope;
+  readonly limit: number;
+  readonly left: number;
+  readonly share: number | undefined;
+  readonly resetMs: number;
+}
 
-  constructor(limit: number, maxRemembered: number) {
-    this.#limit = limit;
-    this.#maxRemembered = maxRemembered;
-  }
-
-  take(caller: string, now: number): Rate {
-    const present = this.#windows.get(caller);
-    const window = present === undefined || present.endsAt <= now ? this.#begin(caller, now) : present;
-    window.requests += 1;
-    return {
-      exceeded: window.requests > this.#limit,
-      limit: this.#limit,
-      remaining: Math.max(0, this.#limit - window.requests),
-      resetMs: window.endsAt - now,
-    };
-  }
-
-  #begin(caller: string, now: number): Window {
-    this.#windows.delete(caller);
-    if (this.#windows.size >= this.#maxRemembered) {
-      const [oldest] = this.#windows.keys();
-      if (oldest !== undefined) this.#windows.delete(oldest);
-    }
-    const window = { endsAt: now + WINDOW_MS, requests: 0 };
-    this.#windows.set(caller, window);
-    return window;
-  }
+/** A key's own part of a limit: the limit divided by the members who asked in this window or the one before, then by the member's keys. */
+function shareOf({ shares, before }: Window, limit: number, { memberId, keyId }: Holder): number {
+  const own = shares.get(memberId);
+  const members = Math.max(shares.size + (own === undefined ? 1 : 0), before?.size ?? 0);
+  const keysNow = own === undefined ? 1 : own.size + (own.has(keyId) ? 0 : 1);
+  const keys = Math.max(keysNow, before?.get(memberId)?.size ?? 0);
+  return Math.floor(Math.max(1, limit / members) / keys);
 }
 
 /**
- * Rate limits by caller and endpoint.
- * @param now whole milliseconds that never go back, even when the system's clock is set
+ * Windows of a minute, each begun by the first request. In memory: a start forgets them.
+ *
+ * A limit with holders is shared fairly. While there is room, everyone takes of it, so that one key alone has all of it. When it is
+ * used up, a key that has had less than its share is let through still: nobody is refused because of what others took. What was let
+ * through beyond the limit counts in the next window, so that over several minutes no more passes than the limit allows.
  */
-export function createTakeRate(
-  limits: RateLimits,
-  now: () => number = () => Math.floor(performance.now()),
-  maxRemembered: number = MAX_REMEMBERED,
-): TakeRate {
-  const limitOf = limitsOf(limits);
-  const rateOf = (limit: number | undefined): EndpointRate | undefined =>
-    limit === undefined ? undefined : new EndpointRate(limit, maxRemembered);
-  const rates: Readonly<Record<LimitedEndpoint, EndpointRate | undefined>> = {
-    chat: rateOf(limitOf.chat),
-    images: rateOf(limitOf.images),
-    models: rateOf(limitOf.models),
-    moderations: rateOf(limitOf.moderations),
-    mcp: rateOf(limitOf.mcp),
-    management: rateOf(limitOf.management),
-    sign_in: rateOf(limitOf.sign_in),
-    oauth: rateOf(limitOf.oauth),
-  };
-  return (endpoint, caller) => rates[endpoint]?.take(caller, now());
+class Meter {
+  readonly #maxRemembered: number;
+  /** In the order in which they began. */
+  readonly #windows = new Map<string, Window>();
+  #remembered = 0;
+
+  constructor(maxRemembered: number) {
+    this.#maxRemembered = maxRemembered;
+  }
+
+  /** @param holder undefined: the limit is not shared fairly */
+  look(name: string, scope: RateScope, limit: number, holder: Holder | undefined, now: number): Look {
+    const present = this.#windows.get(name);
+    const window = present === undefined || present.endsAt <= now ? this.#begin(name, present, now, limit) : present;
+    const room = limit - window.used;
+    const look = { meter: this, window, holder: undefined, scope, limit, resetMs: window.endsAt - now };
+    if (holder === undefined) return { ...look, left: room, share: undefined };
+    const own = window.shares.get(holder.memberId)?.get(holder.keyId);
+    // A key that cannot be remembered takes of what there is room for.
+    if (own === undefined && !this.#makeRoom(window)) return { ...look, left: room, share: 0 };
+    const share = shareOf(window, limit, holder);
+    return { ...look, holder, left: Math.max(room, share - (own ?? 0)), share };
+  }
+
+  /** Counts what is let through. */
+  take(look: Look, amount: number): void {
+    if (look.window.used >= look.limit) look.window.beyond += amount;
+    this.add(look, amount);
+  }
+
+  /** Counts what has happened, whether the limit allows it or not. */
+  add({ window, holder }: Look, amount: number): void {
+    window.used += amount;
+    if (holder === undefined) return;
+    const { memberId, keyId } = holder;
+    let keys = window.shares.get(memberId);
+    if (keys === undefined) {
+      keys = new Map();
+      window.shares.set(memberId, keys);
+    }
+    const taken = keys.get(keyId);
+    keys.set(keyId, (taken ?? 0) + amount);
+    if (taken !== undefined) return;
+    window.keys += 1;
+    this.#remembered += 1;
+  }
+
+  #begin(name: string, last: Window | undefined, now: number, limit: number): Window {
+    if (last !== undefined) this.#forget(name, last);
+    this.#makeRoom(undefined);
+    const isNext = last !== undefined && last.endsAt > now - WINDOW_MS;
+    const window: Window = {
+      endsAt: now + WINDOW_MS,
+      used: isNext ? Math.min(limit, last.beyond) : 0,
+      beyond: 0,
+      shares: new Map(),
+      before: isNext ? last.shares : undefined,
+      keys: 0,
+      keysBefore: isNext ? last.keys : 0,
+    };
+    this.#windows.set(name, window);
+    this.#remembered += 1 + window.keysBefore;
+    return window;
+  }
+
+  /** @param kept is not forgotten. @returns false: there is no room without forgetting it */
+  #makeRoom(kept: Window | undefined): boolean {
+    for (const [name, window] of this.#windows) {
+      if (this.#remembered < this.#maxRemembered) return true;
+      if (window === kept) return false;
+      this.#forget(name, window);
+    }
+    return true;
+  }
+
+  #forget(name: string, window: Window): void {
+    this.#windows.delete(name);
+    this.#remembered -= 1 + window.keys + window.keysBefore;
+  }
 }
 
-/** The answer to one request too many: 429 `rate_limit_exceeded`. @param who `Your organization` or the like */
-export function rateLimitExceeded({ limit, resetMs }: Rate, who: string): ApiError {
+const rateOf = (unit: Rate['unit'], { scope, limit, left, share, resetMs }: Look, taken: number): Rate => ({
+  unit,
+  scope,
+  limit,
+  remaining: Math.max(0, left - taken),
+  resetMs,
+  share,
+});
+
+const nearest = (rates: readonly Rate[]): Rate | undefined =>
+  rates.reduce<Rate | undefined>(
+    (least, rate) => (least !== undefined && least.remaining <= rate.remaining ? least : rate),
+    undefined,
+  );
+
+/** One request against one limit. */
+function takeOne(look: Look): Standing {
+  const passes = look.left > 0;
+  if (passes) look.meter.take(look, 1);
+  const requests = rateOf('requests', look, passes ? 1 : 0);
+  return { requests, tokens: undefined, refused: passes ? undefined : requests };
+}
+
+/** One request against several limits: it counts against all of them or none. */
+function takeAll(requests: readonly Look[], tokens: readonly Look[]): Standing {
+  const refusing = [
+    ...requests.filter(({ left }) => left <= 0).map((look) => rateOf('requests', look, 0)),
+    ...tokens.filter(({ left }) => left <= 0).map((look) => rateOf('tokens', look, 0)),
+  ];
+  const taken = refusing.length === 0 ? 1 : 0;
+  if (taken === 1) {
+    for (const look of requests) look.meter.take(look, 1);
+    for (const look of tokens) look.meter.take(look, 0);
+  }
+  return {
+    requests: nearest(requests.map((look) => rateOf('requests', look, taken))),
+    tokens: nearest(tokens.map((look) => rateOf('tokens', look, 0))),
+    refused: refusing.reduce<Rate | undefined>(
+      (last, rate) => (last !== undefined && last.resetMs >= rate.resetMs ? last : rate),
+      undefined,
+    ),
+  };
+}
+
+/** Endpoints whose requests are calls, which the limits of keys, members, projects and organizations count. */
+const CALLS: ReadonlySet<LimitedEndpoint> = new Set(['chat', 'images', 'moderations']);
+
+/** The limits of requests and tokens a minute (src/http/README.md, "Rates and load"). */
+export class Rates {
+  readonly #limits: ReturnType<typeof limitsOf>;
+  readonly #now: () => number;
+  readonly #endpoints: Readonly<Record<LimitedEndpoint, Meter>>;
+  readonly #requests: Meter;
+  readonly #tokens: Meter;
+
+  /** @param now whole milliseconds that never go back, even when the system's clock is set */
+  constructor(limits: RateLimits, now = () => Math.floor(performance.now()), maxRemembered = MAX_REMEMBERED) {
+    const meter = (): Meter => new Meter(maxRemembered);
+    this.#limits = limitsOf(limits);
+    this.#now = now;
+    this.#requests = meter();
+    this.#tokens = meter();
+    this.#endpoints = {
+      chat: meter(),
+      images: meter(),
+      models: meter(),
+      moderations: meter(),
+      mcp: meter(),
+      management: meter(),
+      sign_in: meter(),
+      oauth: meter(),
+    };
+  }
+
+  /** Counts one request of an address or a master key; undefined where nothing is limited. */
+  take(endpoint: LimitedEndpoint, caller: string, scope: 'address' | 'master_key'): Standing | undefined {
+    const limit = this.#limits[endpoint];
+    if (limit === undefined) return undefined;
+    return takeOne(this.#endpoints[endpoint].look(caller, scope, limit, undefined, this.#now()));
+  }
+
+  /**
+   * Counts one request of a key against its organization's limit of the endpoint and, where the request is a call, against each limit
+   * that binds the key; undefined where nothing is limited.
+   */
+  takeOf(endpoint: LimitedEndpoint, caller: Caller): Standing | undefined {
+    const { organizationId, rates } = caller;
+    const limit = this.#limits[endpoint];
+    const isBound = rates.length > 0 && CALLS.has(endpoint);
+    if (limit === undefined && !isBound) return undefined;
+    const now = this.#now();
+    const look =
+      limit === undefined
+        ? undefined
+        : this.#endpoints[endpoint].look(organizationId, 'organization', limit, caller, now);
+    if (!isBound && look !== undefined) return takeOne(look);
+    return takeAll(
+      [...(look === undefined ? [] : [look]), ...this.#looks('requests', caller, now)],
+      this.#looks('tokens', caller, now),
+    );
+  }
+
+  /** Counts the tokens of a call that has ended. */
+  spend(caller: Caller, tokens: number): void {
+    if (caller.rates.length === 0 || tokens === 0) return;
+    for (const look of this.#looks('tokens', caller, this.#now())) look.meter.add(look, tokens);
+  }
+
+  #looks(unit: Rate['unit'], caller: Caller, now: number): Look[] {
+    const meter = unit === 'requests' ? this.#requests : this.#tokens;
+    return caller.rates.flatMap(({ scope, subjectId, [unit]: limit }) =>
+      limit === null ? [] : [meter.look(subjectId, scope, limit, scope === 'organization' ? caller : undefined, now)],
+    );
+  }
+}
+
+const WORDS: Readonly<Record<RateScope, { readonly holder: string; readonly its: string }>> = {
+  address: { holder: 'Your address', its: 'its' },
+  master_key: { holder: 'Your master key', its: 'its' },
+  key: { holder: 'This API key', its: 'its' },
+  member: { holder: 'The owner of this API key', its: 'their' },
+  project: { holder: 'The project of this API key', its: 'its' },
+  organization: { holder: 'Your organization', its: 'its' },
+};
+
+/** The answer to a request that a limit refuses: 429 `rate_limit_exceeded`, with whose limit it is and when to come back. */
+export function rateLimitExceeded({ unit, scope, limit, share, resetMs }: Rate): ApiError {
   const seconds = Math.max(1, Math.ceil(resetMs / 1000));
+  const { holder, its } = WORDS[scope];
+  const used = unit === 'requests' ? 'made' : 'used';
+  const ownPart = share !== undefined && share > 0 && share < limit ? `, and this API key its share of ${share}` : '';
   return new ApiError(
     429,
     'rate_limit_exceeded',
-    `${who} has made its ${limit} requests of this minute. Try again in ${seconds} s.`,
+    `${holder} has ${used} ${its} ${limit} ${unit} of this minute${ownPart}. Try again in ${seconds} s.`,
     { headers: { 'retry-after': String(seconds) } },
   );
 }

@@ -10,6 +10,7 @@ import type { Telemetry } from '../../telemetry.ts';
 import type { Permitted } from '../access/authorize.ts';
 import type { CallContext } from '../access/call-context.ts';
 import type { Principal } from '../access/principal.ts';
+import type { Rates } from '../access/rate-limit.ts';
 import type { AliasOrder } from '../models/aliases.ts';
 import type { Target } from '../models/reach.ts';
 import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from '../price/meter.ts';
@@ -19,6 +20,7 @@ import { toApiError } from './api-error.ts';
 export interface CallDeps {
   readonly store: Store;
   readonly telemetry: Telemetry;
+  readonly rates: Rates;
 }
 
 /** What came in: who asks for what. */
@@ -175,8 +177,9 @@ export class Call {
   }
 
   async #book(state: Settlement['state'], outcome: Outcome): Promise<void> {
-    const { store, telemetry } = this.#deps;
+    const { store, telemetry, rates } = this.#deps;
     const booked = settlement(state, outcome, this.opened.reservation);
+    rates.spend(this.facts.principal, booked.promptTokens + booked.completionTokens);
     // False: it was settled before, by a start after a crash.
     if (!(await store.settleCall(this.opened, booked))) return;
     this.facts.context.onEnd(outcome.target?.mapping, booked.cost);

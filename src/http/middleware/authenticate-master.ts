@@ -42,13 +42,13 @@ export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
         ? await store.read((db) => findByToken(db, token, peppers))
         : undefined;
     if (token === undefined || found === undefined) {
-      limit(ctx, ctx.state.network, 'Your address');
+      limit(ctx, ctx.state.network, 'address');
       throw unauthorized('invalid_api_key', token === undefined ? NO_KEY : 'The master key is not valid.');
     }
     const { lastUsedAt, outdatedHash, ...credential } = found;
     ctx.state.actor = { kind: 'master_key', ...credential };
     placeOf(ctx).countForKey(credential.organizationId, credential.masterKeyId);
-    limit(ctx, credential.masterKeyId, 'Your master key');
+    limit(ctx, credential.masterKeyId, 'master_key');
     if (outdatedHash !== undefined) {
       const { organizationId, masterKeyId: id } = credential;
       const outdated = { table: 'master_keys', organizationId, id, secretHash: outdatedHash } as const;
@@ -65,7 +65,7 @@ export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
 export function limitAddress(deps: LimitRateDeps): AppMiddleware {
   const limit = limitRate(deps, 'management');
   return async (ctx, next) => {
-    limit(ctx, ctx.state.network, 'Your address');
+    limit(ctx, ctx.state.network, 'address');
     return next();
   };
 }

@@ -1,11 +1,8 @@
-import { type Rate, rateLimitExceeded, type TakeRate } from '../../core/access/rate-limit.ts';
+import { type Rate, type Rates, rateLimitExceeded, type Standing } from '../../core/access/rate-limit.ts';
 import type { LimitedEndpoint } from '../../domain/rate-limits.ts';
 import type { Telemetry } from '../../telemetry.ts';
 import { principalOf } from '../call-context.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
-
-/** Counts the request against a caller's limit. @param who the caller in words, `Your organization` or the like. @throws ApiError 429 */
-export type LimitRate = (ctx: AppContext, caller: string, who: string) => void;
 
 /** Time as OpenAI writes it there: `1s`, `6m0s`. */
 function duration(milliseconds: number): string {
@@ -14,38 +11,50 @@ function duration(milliseconds: number): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds % 60}s`;
 }
 
-function setHeaders({ res }: AppContext, { limit, remaining, resetMs }: Rate): void {
-  res.setHeader('x-ratelimit-limit-requests', String(limit));
-  res.setHeader('x-ratelimit-remaining-requests', String(remaining));
-  res.setHeader('x-ratelimit-reset-requests', duration(resetMs));
+function setHeaders({ res }: AppContext, { unit, limit, remaining, resetMs }: Rate): void {
+  res.setHeader(`x-ratelimit-limit-${unit}`, String(limit));
+  res.setHeader(`x-ratelimit-remaining-${unit}`, String(remaining));
+  res.setHeader(`x-ratelimit-reset-${unit}`, duration(resetMs));
 }
 
 export interface LimitRateDeps {
-  takeRate: TakeRate;
+  rates: Rates;
   telemetry: Telemetry;
 }
 
-/** Tells in headers, of every request that it counts, how much is left (src/http/README.md, "Rates and load"). */
-export function limitRate({ takeRate, telemetry }: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate {
-  return (ctx, caller, who) => {
-    const rate = takeRate(endpoint, caller);
-    if (rate === undefined) return;
-    setHeaders(ctx, rate);
-    if (!rate.exceeded) return;
-    telemetry.rateLimited(endpoint);
-    throw rateLimitExceeded(rate, who);
-  };
+/**
+ * Tells in headers how the caller stands with the nearest limits (src/http/README.md, "Rates and load").
+ * @throws ApiError 429 when one of them refuses the request
+ */
+function judge(ctx: AppContext, { telemetry }: LimitRateDeps, endpoint: LimitedEndpoint, standing: Standing): void {
+  const { requests, tokens, refused } = standing;
+  if (requests !== undefined) setHeaders(ctx, requests);
+  if (tokens !== undefined) setHeaders(ctx, tokens);
+  if (refused === undefined) return;
+  telemetry.rateLimited(endpoint);
+  throw rateLimitExceeded(refused);
 }
 
-/** Counts the authenticated request against its organization's limit. @throws ApiError 429 */
-export const limitOrganization = (ctx: AppContext, limit: LimitRate): void =>
-  limit(ctx, principalOf(ctx).organizationId, 'Your organization');
+/** Counts the request against the limit of an address or a master key. @throws ApiError 429 */
+export type LimitRate = (ctx: AppContext, caller: string, scope: 'address' | 'master_key') => void;
+
+export const limitRate =
+  (deps: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate =>
+  (ctx, caller, scope) => {
+    const standing = deps.rates.take(endpoint, caller, scope);
+    if (standing !== undefined) judge(ctx, deps, endpoint, standing);
+  };
+
+/** Counts the authenticated request against the limits of its key and of those that the key belongs to. @throws ApiError 429 */
+export function limitKey(ctx: AppContext, deps: LimitRateDeps, endpoint: LimitedEndpoint): void {
+  const standing = deps.rates.takeOf(endpoint, principalOf(ctx));
+  if (standing !== undefined) judge(ctx, deps, endpoint, standing);
+}
 
 /** Step 5 of the journey: an authenticated caller may have asked too often. */
-export function rateLimit(deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware {
-  const limit = limitRate(deps, endpoint);
-  return (ctx, next) => {
-    limitOrganization(ctx, limit);
+export const rateLimit =
+  (deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware =>
+  (ctx, next) => {
+    limitKey(ctx, deps, endpoint);
     return next();
   };
-}

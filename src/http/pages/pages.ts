@@ -76,7 +76,7 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
   const origin = new OwnOrigin(deps.publicUrl);
   const limit = limitRate(deps, 'sign_in');
   const limited: AppMiddleware = async (ctx, next) => {
-    limit(ctx, ctx.state.network, 'Your address');
+    limit(ctx, ctx.state.network, 'address');
     return next();
   };
 

@@ -16,7 +16,7 @@ import { setPrincipal } from '../middleware/authenticate.ts';
 import { isOurFault } from '../middleware/error-envelope.ts';
 import { type HostCheckOptions, hostKnower } from '../middleware/host-check.ts';
 import { type BodyLimits, jsonBody } from '../middleware/json-body.ts';
-import { type LimitRateDeps, limitOrganization, limitRate } from '../middleware/rate-limit.ts';
+import { type LimitRateDeps, limitKey } from '../middleware/rate-limit.ts';
 import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
 import { apiKeyToken } from '../request/credential.ts';
@@ -125,10 +125,9 @@ function callerOf(req: IncomingMessage, deps: McpRouteDeps): Promise<Principal> 
 
 /** The key or access token becomes a principal that may call from its address. @throws ApiError 401, 403, 429, 503 */
 function admit(deps: McpRouteDeps): AppMiddleware {
-  const limited = limitRate(deps, 'mcp');
   return async (ctx, next) => {
     setPrincipal(ctx, await callerOf(ctx.req, deps));
-    limitOrganization(ctx, limited);
+    limitKey(ctx, deps, 'mcp');
     await deps.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
     return next();
   };
@@ -268,12 +267,12 @@ function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
   };
 }
 
-/** The limit of the endpoint whose work a tool does. Its headers would come too late for a stream. @throws ApiError 429 */
+/** The limits of the endpoint whose work a tool does. Their headers would come too late for a stream. @throws ApiError 429 */
 function takeRate(ctx: AppContext, deps: LimitRateDeps, endpoint: Parameters<McpCaller['takeRate']>[0]): void {
-  const rate = deps.takeRate(endpoint, principalOf(ctx).organizationId);
-  if (rate?.exceeded !== true) return;
+  const refused = deps.rates.takeOf(endpoint, principalOf(ctx))?.refused;
+  if (refused === undefined) return;
   deps.telemetry.rateLimited(endpoint);
-  throw rateLimitExceeded(rate, 'Your organization');
+  throw rateLimitExceeded(refused);
 }
 
 /** The request as the SDK reads it: without its body, which is parsed already, and with an `Accept` that the SDK takes. */

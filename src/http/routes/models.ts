@@ -5,7 +5,7 @@ import type { ModelListBytes } from '../../core/models/model-list-bytes.ts';
 import { modelNotFound } from '../../domain/errors.ts';
 import { principalOf } from '../call-context.ts';
 import { setPrincipal } from '../middleware/authenticate.ts';
-import { type LimitRate, limitOrganization } from '../middleware/rate-limit.ts';
+import { type LimitRateDeps, limitKey } from '../middleware/rate-limit.ts';
 import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
 import { bearerToken } from '../request/credential.ts';
@@ -13,11 +13,9 @@ import { flag } from '../request/query-parameter.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
 
-export interface ModelsRouteDeps {
+export interface ModelsRouteDeps extends LimitRateDeps {
   authenticate: Authenticate;
   listModels: ListModels;
-  /** Holds for callers with a key: without one there is no organization whose requests could be counted. */
-  limited: LimitRate;
 }
 
 /** Which list the caller gets: the catalogue as everyone has it, all that their organization could use, or what they may. */
@@ -31,15 +29,15 @@ const listOptions = (ctx: AppContext): ModelListOptions => ({
 });
 
 /** Sets the headers of either case. @throws ApiError 400, 401, 429, 503 */
-async function whichList(ctx: AppContext, { authenticate, limited }: ModelsRouteDeps): Promise<Which> {
+async function whichList(ctx: AppContext, deps: ModelsRouteDeps): Promise<Which> {
   const includeRestricted = flag(ctx, 'include_restricted');
   const token = bearerToken(ctx.req);
   if (ctx.req.headers.authorization === undefined) {
     ctx.set('cache-control', 'public, no-cache');
     return 'catalogue';
   }
-  setPrincipal(ctx, await authenticate(token));
-  limitOrganization(ctx, limited);
+  setPrincipal(ctx, await deps.authenticate(token));
+  limitKey(ctx, deps, 'models');
   ctx.set('cache-control', 'private, no-store');
   return includeRestricted ? 'all' : 'usable';
 }

@@ -58,7 +58,13 @@ export type Flag = 0 | 1;
 export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
 
-export interface OrganizationsTable {
+/** What may be taken in a minute; null: as much as they like. */
+interface MinuteColumns {
+  requestsPerMinute: Generated<number | null>;
+  tokensPerMinute: Generated<number | null>;
+}
+
+export interface OrganizationsTable extends MinuteColumns {
   id: string;
   name: string;
   plan: Generated<Plan>;
@@ -70,7 +76,7 @@ export interface OrganizationsTable {
   updatedAt: number;
 }
 
-export interface ProjectsTable {
+export interface ProjectsTable extends MinuteColumns {
   id: string;
   organizationId: string;
   name: string;
@@ -81,7 +87,7 @@ export interface ProjectsTable {
   deletedAt: Generated<number | null>;
 }
 
-export interface MembersTable {
+export interface MembersTable extends MinuteColumns {
   id: string;
   organizationId: string;
   /** Lower case; unique among the organization's present members. */
@@ -202,7 +208,7 @@ export interface SpendColumns {
   currentPeriodStartedAt: Generated<number | null>;
 }
 
-export interface KeysTable extends StoredSecret, SpendColumns {
+export interface KeysTable extends StoredSecret, SpendColumns, MinuteColumns {
   id: string;
   organizationId: string;
   projectId: string;

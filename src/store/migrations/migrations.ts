@@ -23,6 +23,7 @@ import { aliases } from './0022-aliases.ts';
 import { keyBounds } from './0023-key-bounds.ts';
 import { derivedRights } from './0024-derived-rights.ts';
 import { refusedRequests } from './0025-refused-requests.ts';
+import { minuteLimits } from './0026-minute-limits.ts';
 
 /** Every migration, in order; the version of a schema is the number of those applied. Never change one that was released. */
 export const MIGRATIONS: readonly string[] = [
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly string[] = [
   keyBounds,
   derivedRights,
   refusedRequests,
+  minuteLimits,
 ];

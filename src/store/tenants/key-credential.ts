@@ -1,6 +1,7 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { type ApiError, unauthorized } from '../../domain/errors.ts';
+import type { KeyRate } from '../../domain/rate-limits.ts';
 import { type Budget, budgetRefusal, isLimited, type SpendState } from '../../domain/spend-limits.ts';
 import type { BudgetReads } from '../budgets/budget-reads.ts';
 import type { Database } from '../db/database.ts';
@@ -28,6 +29,8 @@ export interface KeyCredential extends ApiKey, SpendState {
   readonly sharesLimitsOf: string | null;
   /** Of the owner, the project and the organization, and the limits that it shares; a key without a present owner is denied anyway. */
   readonly budgets: readonly Budget[];
+  /** Limits a minute of the key, its owner, its project and its organization, where there are any. */
+  readonly rates: readonly KeyRate[];
   /** When the secret that was shown ends by itself, because the key was rolled; null: it is the key's present one. */
   readonly secretEndsAt: number | null;
 }
@@ -85,6 +88,14 @@ function prepareFindKeyBy(
         'projects.cacheDurationSeconds',
         'keys.previousSecretEndsAt as secretEndsAt',
         'keys.tagsJson',
+        'keys.requestsPerMinute as keyRequests',
+        'keys.tokensPerMinute as keyTokens',
+        'members.requestsPerMinute as memberRequests',
+        'members.tokensPerMinute as memberTokens',
+        'projects.requestsPerMinute as projectRequests',
+        'projects.tokensPerMinute as projectTokens',
+        'organizations.requestsPerMinute as organizationRequests',
+        'organizations.tokensPerMinute as organizationTokens',
       ])
       .select((keys) => groupIdsOf(keys).as('groupIdsJson'))
       // As a subquery: with a bare parameter in a join SQLite plans the statement again for every value (35 µs instead of 2).
@@ -95,10 +106,12 @@ function prepareFindKeyBy(
   return (value) => {
     const row = statement.get({ value });
     if (row === undefined) return undefined;
-    const { groupIdsJson, tagsJson, ...key } = row;
+    const { groupIdsJson, tagsJson, ...columns } = row;
+    const { key, rates } = withRates(columns);
     const { keyId, organizationId, projectId, memberId } = key;
     return {
       ...key,
+      rates,
       groupIds: JSON.parse(groupIdsJson),
       tags: JSON.parse(tagsJson),
       budgets: memberId === null ? [] : budgets.of({ keyId, organizationId, projectId, memberId }, key.sharesLimitsOf),
@@ -108,6 +121,37 @@ function prepareFindKeyBy(
       secretEndsAt: column === 'keys.previousSecretHash' ? row.secretEndsAt : null,
     };
   };
+}
+
+/** Limits a minute as the columns of a row. */
+type RateColumns = Readonly<Record<`${KeyRate['scope']}${'Requests' | 'Tokens'}`, number | null>>;
+
+type Subjects = Pick<KeyCredential, 'keyId' | 'organizationId' | 'projectId'> & { readonly memberId: string | null };
+
+function withRates<Row extends RateColumns & Subjects>(row: Row) {
+  const {
+    keyRequests,
+    keyTokens,
+    memberRequests,
+    memberTokens,
+    projectRequests,
+    projectTokens,
+    organizationRequests,
+    organizationTokens,
+    ...key
+  } = row;
+  const all: KeyRate[] = [
+    { scope: 'key', subjectId: row.keyId, requests: keyRequests, tokens: keyTokens },
+    { scope: 'member', subjectId: row.memberId ?? '', requests: memberRequests, tokens: memberTokens },
+    { scope: 'project', subjectId: row.projectId, requests: projectRequests, tokens: projectTokens },
+    {
+      scope: 'organization',
+      subjectId: row.organizationId,
+      requests: organizationRequests,
+      tokens: organizationTokens,
+    },
+  ];
+  return { key, rates: all.filter(({ requests, tokens }) => requests !== null || tokens !== null) };
 }
 
 export const invalidKey = (): ApiError => unauthorized('invalid_api_key', 'The API key is not valid.');

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { ApiKey, KeyKind } from '../../domain/api-key.ts';
 import { notFound } from '../../domain/errors.ts';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import type { SpendState } from '../../domain/spend-limits.ts';
 import { withItsReserve } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
@@ -42,6 +43,8 @@ const COLUMNS = [
   'tagsJson',
   'limitedBySelf',
   'sharesLimitsOf',
+  'requestsPerMinute',
+  'tokensPerMinute',
   'createdAt',
   'updatedAt',
 ] as const;
@@ -51,12 +54,15 @@ export type KeyRecord = ApiKey & SpendState & Row<KeysTable, (typeof COLUMNS)[nu
 
 export type NewKey = StoredSecret &
   Row<KeysTable, 'id' | 'organizationId' | 'projectId' | 'createdBy' | 'description' | 'kind' | 'expiresAt'> &
-  Partial<Pick<Row<KeysTable>, 'tagsJson' | 'limitedBySelf' | 'sharesLimitsOf' | 'periodUsageAlignment'>> &
+  Partial<
+    Pick<Row<KeysTable>, 'tagsJson' | 'limitedBySelf' | 'sharesLimitsOf' | 'periodUsageAlignment' | keyof MinuteLimits>
+  > &
   Pick<SpendState, 'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'>;
 
 /** What may change on a key: the columns of its transitions, its label, its tags, its secret. */
 export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
-  Partial<StoredSecret> & {
+  Partial<StoredSecret> &
+  Partial<MinuteLimits> & {
     description?: string;
     tagsJson?: string;
     limitedBySelf?: Flag;

@@ -1,4 +1,5 @@
 import { notFound } from '../../domain/errors.ts';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import { deleteBudget } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
 import { countRows, type Page, type PageRequest, readPage } from '../db/page.ts';
@@ -6,7 +7,17 @@ import { build } from '../db/sql.ts';
 import type { MembersTable, Role, Row } from '../db/tables.ts';
 import { insertSubject } from './insert-subject.ts';
 
-const COLUMNS = ['id', 'organizationId', 'email', 'name', 'role', 'createdAt', 'updatedAt'] as const;
+const COLUMNS = [
+  'id',
+  'organizationId',
+  'email',
+  'name',
+  'role',
+  'requestsPerMinute',
+  'tokensPerMinute',
+  'createdAt',
+  'updatedAt',
+] as const;
 
 export type MemberRecord = Row<MembersTable, (typeof COLUMNS)[number]>;
 
@@ -47,7 +58,7 @@ export function getMember(db: Database, organizationId: string, idOrEmail: strin
 export const listMembers = (db: Database, organizationId: string, page: PageRequest): Page<MemberRecord> =>
   readPage(db, present(organizationId).select(COLUMNS), page);
 
-export type MemberChanges = Partial<Pick<NewMember, 'name' | 'role' | 'passwordHash'>>;
+export type MemberChanges = Partial<Pick<NewMember, 'name' | 'role' | 'passwordHash'> & MinuteLimits>;
 
 /** Changes a present member; 404 when there is none. */
 export function updateMember(

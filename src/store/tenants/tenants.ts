@@ -1,4 +1,5 @@
 import { notFound } from '../../domain/errors.ts';
+import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import { deleteBudget } from '../budgets/budgets.ts';
 import type { Database } from '../db/database.ts';
 import { countRows, mapPage, type Page, type PageRequest, readPage } from '../db/page.ts';
@@ -49,7 +50,7 @@ export const listOrganizations = (db: Database): OrganizationRecord[] =>
 export function updateOrganization(
   db: Database,
   organizationId: string,
-  changes: { name?: string; plan?: Plan; newKeyLimitsJson?: string | null },
+  changes: { name?: string; plan?: Plan; newKeyLimitsJson?: string | null } & Partial<MinuteLimits>,
   now: number,
 ): OrganizationRecord {
   db.run(
@@ -92,7 +93,9 @@ export function getProject(db: Database, organizationId: string, id: string): Pr
 export const listProjects = (db: Database, organizationId: string, page: PageRequest): Page<ProjectRecord> =>
   mapPage(readPage(db, presentProjects(organizationId).selectAll(), page), toProject);
 
-export type ProjectChanges = Partial<Pick<ProjectRecord, 'name' | 'cachingEnabled' | 'cacheDurationSeconds'>>;
+export type ProjectChanges = Partial<
+  Pick<ProjectRecord, 'name' | 'cachingEnabled' | 'cacheDurationSeconds'> & MinuteLimits
+>;
 
 /** Changes a project; 404 when there is none. */
 export function updateProject(

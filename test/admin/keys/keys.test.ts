@@ -67,6 +67,8 @@ describe('a new key', () => {
       previousTokenEndsAt: null,
       tags: [],
       sharesLimitsOf: null,
+      requestsPerMinute: null,
+      tokensPerMinute: null,
       token: 'pcl_secret',
     });
     expect(keyReads().find(hashSecret(key.token ?? '', pepper))?.keyId).toBe(key.id);

@@ -42,6 +42,8 @@ describe('the bearer of an invitation token', () => {
       email: 'ada@example.com',
       name: 'Ada',
       role: 'admin',
+      requestsPerMinute: null,
+      tokensPerMinute: null,
     });
     expect(getMember(db, owner, 'ada@example.com')).toEqual({ member });
     const password = db.connection.prepare('SELECT passwordHash FROM members WHERE id = ?').pluck().get(member.id);

@@ -233,6 +233,7 @@ describe('a principal', () => {
       keyTags: [],
       ruleRevision: 0,
       capped: false,
+      rates: [],
     });
   });
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createLogReader } from '../../../src/admin/log/log-reader.ts';
 import { createUsageReporter } from '../../../src/admin/usage/usage-reporter.ts';
+import { Rates } from '../../../src/core/access/rate-limit.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
 import { listen } from '../../../src/http/connection/listen.ts';
@@ -51,6 +52,20 @@ export interface ManagementServer {
   close(): Promise<void>;
 }
 
+/** Every request begins another window. */
+function unlimitedRates(): Rates {
+  const limits = {
+    chat: undefined,
+    images: undefined,
+    models: undefined,
+    moderations: undefined,
+    mcp: undefined,
+    management: undefined,
+  };
+  let now = 0;
+  return new Rates(limits, () => (now += 120_000));
+}
+
 /** The management listener on a free port, over a database of its own with two organizations. */
 export async function startManagementServer(readiness: Readiness = async () => undefined): Promise<ManagementServer> {
   const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
@@ -81,7 +96,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     trustedProxies: [],
     keepAliveMs: 15_000,
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
-    takeRate: () => undefined,
+    rates: unlimitedRates(),
     load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
     policyStatus: () => policyInForce.status,

@@ -28,6 +28,7 @@ describe('the credential of a secret', () => {
       memberRole: 'owner',
       groupIds: [],
       tags: [],
+      rates: [],
       plan: 'enterprise',
       ruleRevision: 0,
       cachingEnabled: true,
@@ -167,6 +168,8 @@ describe('keys', () => {
       lastUsedAt: null,
       previousSecretEndsAt: null,
       tagsJson: '[]',
+      requestsPerMinute: null,
+      tokensPerMinute: null,
       createdAt: START,
       updatedAt: START,
     });

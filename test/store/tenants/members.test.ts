@@ -31,6 +31,8 @@ const newMember = (tenant: Tenant, email: string) => ({
   passwordHash: null,
 });
 
+const unlimited = { requestsPerMinute: null, tokensPerMinute: null };
+
 describe('the first run', () => {
   test('creates organization, project, owner, master key and key', async () => {
     const { store, tenant } = await storeWithTenant();
@@ -46,9 +48,25 @@ describe('the first run', () => {
       ]),
     ).toEqual([
       false,
-      { id: organizationId, name: 'Acme', plan: 'enterprise', ruleRevision: 0, newKeyLimitsJson: null, ...times },
-      { id: projectId, organizationId, name: 'Default', cachingEnabled: true, cacheDurationSeconds: 60, ...times },
-      { id: memberId, organizationId, email: 'owner@acme.test', name: null, role: 'owner', ...times },
+      {
+        id: organizationId,
+        name: 'Acme',
+        plan: 'enterprise',
+        ruleRevision: 0,
+        newKeyLimitsJson: null,
+        ...unlimited,
+        ...times,
+      },
+      {
+        id: projectId,
+        organizationId,
+        name: 'Default',
+        cachingEnabled: true,
+        cacheDurationSeconds: 60,
+        ...unlimited,
+        ...times,
+      },
+      { id: memberId, organizationId, email: 'owner@acme.test', name: null, role: 'owner', ...unlimited, ...times },
       {
         id: masterKeyId,
         organizationId,

@@ -51,7 +51,7 @@ export async function serverFor(
 export function oauthEndpoints(router: Router<RequestState>, deps: OAuthDeps): void {
   const limit = limitRate(deps, 'oauth');
   const limited: AppMiddleware = async (ctx, next) => {
-    limit(ctx, ctx.state.network, 'Your address');
+    limit(ctx, ctx.state.network, 'address');
     return next();
   };
   const forward: AppMiddleware = (ctx) => pass(ctx, deps, { url: ctx.url });

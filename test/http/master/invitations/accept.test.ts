@@ -33,6 +33,8 @@ describe('the holder of a token', () => {
       email: 'ada@example.com',
       name: 'Ada',
       role: 'developer',
+      requestsPerMinute: null,
+      tokensPerMinute: null,
     };
     const answer = await accept({ token, name: 'Ada' });
     expect(await outcome(answer)).toEqual({ status: 201, body: { member } });

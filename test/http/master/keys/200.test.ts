@@ -35,6 +35,8 @@ const ownerKey = {
   previousTokenEndsAt: null,
   tags: [],
   sharesLimitsOf: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 const developerKey = {
   ...ownerKey,

@@ -50,6 +50,8 @@ describe('POST /v1/master/keys', () => {
           previousTokenEndsAt: null,
           tags: [],
           sharesLimitsOf: null,
+          requestsPerMinute: null,
+          tokensPerMinute: null,
           token: 'pcl_secret',
         },
       },

@@ -10,9 +10,17 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 const times = { createdAt: START, updatedAt: START };
-const developer = { id: ID.developer, ...times, email: 'developer@example.com', name: null, role: 'developer' };
-const admin = { id: ID.admin, ...times, email: 'admin@example.com', name: null, role: 'admin' };
-const owner = { id: ID.owner, ...times, email: 'owner@example.com', name: null, role: 'owner' };
+const unlimited = { requestsPerMinute: null, tokensPerMinute: null };
+const developer = {
+  id: ID.developer,
+  ...times,
+  email: 'developer@example.com',
+  name: null,
+  role: 'developer',
+  ...unlimited,
+};
+const admin = { id: ID.admin, ...times, email: 'admin@example.com', name: null, role: 'admin', ...unlimited };
+const owner = { id: ID.owner, ...times, email: 'owner@example.com', name: null, role: 'owner', ...unlimited };
 
 const change = (member: string, body: object, token?: string) =>
   outcome(server.request('PATCH', `/v1/master/members/${member}`, { body, ...(token === undefined ? {} : { token }) }));

@@ -16,6 +16,8 @@ const organization = {
   name: 'Example',
   plan: 'enterprise',
   newKeyLimits: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 
 describe('GET /v1/master/organization', () => {

@@ -37,6 +37,8 @@ const platformKey = {
   previousTokenEndsAt: null,
   tags: [],
   sharesLimitsOf: null,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
 };
 
 it('GET /v1/master/platform-keys lists platform keys and no others, by project too; developers their own', async () => {

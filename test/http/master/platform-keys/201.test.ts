@@ -50,6 +50,8 @@ it('POST /v1/master/platform-keys makes a key whose token is shown once, and whi
     previousTokenEndsAt: null,
     tags: [],
     sharesLimitsOf: null,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
   });
 
   const call = await send(gateway.origin, {

@@ -12,7 +12,15 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const times = { createdAt: START, updatedAt: START };
-const main = { id: ID.project, ...times, name: 'Main', cachingEnabled: true, cacheDurationSeconds: 60 };
+const main = {
+  id: ID.project,
+  ...times,
+  name: 'Main',
+  cachingEnabled: true,
+  cacheDurationSeconds: 60,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+};
 const NEW = '/v1/master/projects';
 
 const make = async (name: string): Promise<string> =>

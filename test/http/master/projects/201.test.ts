@@ -11,7 +11,14 @@ afterAll(() => server.close());
 
 it('POST /v1/master/projects makes one with the cache that is wanted, by owners and admins', async () => {
   const made = (body: object, token: string) => outcome(server.request('POST', '/v1/master/projects', { body, token }));
-  const project = { id: 'proj_new', createdAt: START, updatedAt: START, name: 'Second' };
+  const project = {
+    id: 'proj_new',
+    createdAt: START,
+    updatedAt: START,
+    name: 'Second',
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+  };
 
   expect(await made({ name: 'Second' }, server.tokens.admin)).toEqual({
     status: 201,
@@ -23,6 +30,12 @@ it('POST /v1/master/projects makes one with the cache that is wanted, by owners 
     status: 201,
     body: { project: { ...project, cachingEnabled: false, cacheDurationSeconds: 3600 } },
   });
+});
+
+it('with the limits a minute that are wanted', async () => {
+  const body = { name: 'Limited', requestsPerMinute: 60, tokensPerMinute: 100_000 };
+
+  expect((await server.request('POST', '/v1/master/projects', { body })).body).toMatchObject({ project: body });
 });
 
 it('with a playground key for every member', async () => {
