@@ -3824,6 +3824,23 @@ export type CacheControl = {
 } | null;
 
 /**
+ * Metadata of an OAuth client that registers (RFC 7591). Fields that mean nothing here are left out before.
+ */
+export interface ClientRegistration {
+  application_type?: string;
+  client_name?: string;
+  client_uri?: string;
+  contacts?: string[];
+  grant_types?: string[];
+  logo_uri?: string;
+  policy_uri?: string;
+  redirect_uris?: string[];
+  response_types?: string[];
+  token_endpoint_auth_method?: string;
+  tos_uri?: string;
+}
+
+/**
  * Body of every answer that is an error, on both listeners, and of the last event of a stream that fails.
  */
 export interface ErrorEnvelope {

@@ -58,6 +58,7 @@ import type {
   ChunkChoice,
   ChunkDelta,
   ChunkToolCall,
+  ClientRegistration,
   CompletionImage,
   CompletionMessage,
   ContentPart,
@@ -389,6 +390,7 @@ export declare const validateChatUsage: Validator<ChatUsage>;
 export declare const validateChunkChoice: Validator<ChunkChoice>;
 export declare const validateChunkDelta: Validator<ChunkDelta>;
 export declare const validateChunkToolCall: Validator<ChunkToolCall>;
+export declare const validateClientRegistration: Validator<ClientRegistration>;
 export declare const validateCompletionImage: Validator<CompletionImage>;
 export declare const validateCompletionMessage: Validator<CompletionMessage>;
 export declare const validateContentPart: Validator<ContentPart>;

@@ -1,6 +1,9 @@
 // What clients send, brought into the one form that the authorization server takes: clients differ more than the standards say.
+import { checkContent } from '../domain/check-shape.ts';
 import { ApiError, notFound } from '../domain/errors.ts';
 import { SCOPE } from '../domain/oauth-token.ts';
+import type { ClientRegistration } from '../generated/types.ts';
+import { validateClientRegistration } from '../generated/validators.js';
 import { plainText } from '../lib/text.ts';
 import type { Database } from '../store/db/database.ts';
 import {
@@ -41,6 +44,7 @@ export function tokenParams(given: URLSearchParams): URLSearchParams {
 
 /** Metadata of RFC 7591 that means something here; RFC 7591 lets a server ignore the rest. */
 const METADATA = [
+  'application_type',
   'client_name',
   'client_uri',
   'contacts',
@@ -52,6 +56,9 @@ const METADATA = [
   'token_endpoint_auth_method',
   'tos_uri',
 ] as const;
+
+/** Pages about the client. */
+const PAGE_FIELDS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const;
 
 /** The usable parts of a request to register a client. */
 export interface Registration {
@@ -90,10 +97,6 @@ const TOO_MANY =
 
 /** Characters of a client's name, and of an address. */
 export const LONGEST = { name: 100, uri: 2000 };
-const MOST_URIS = 20;
-
-const textsOf = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 
 /**
  * The client's metadata, with what clients leave out: which kind of application it is follows from its addresses, since those that
@@ -102,47 +105,95 @@ const textsOf = (value: unknown): string[] =>
  */
 export function registrationOf(body: unknown): Registration | string {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'The body must be a JSON object.';
-  const given: Readonly<Record<string, unknown>> = { ...body };
-  const metadata = Object.fromEntries(
-    METADATA.flatMap((name) => (given[name] === undefined || given[name] === null ? [] : [[name, given[name]]])),
-  );
-  const uris = textsOf(given.redirect_uris);
-  if (uris.length > MOST_URIS) return `redirect_uris holds more than ${MOST_URIS} addresses.`;
-  if (JSON.stringify(metadata).length > MOST_URIS * LONGEST.uri) return 'The metadata is too large.';
-  if (uris.some((uri) => uri.length > LONGEST.uri)) return `An address is longer than ${LONGEST.uri} characters.`;
-  const fault = uris.map(redirectFault).find((each) => each !== undefined);
+  const given = metadataIn(body);
+  if (typeof given === 'string') return given;
+  const { application_type: kind, client_name: name, redirect_uris: uris = [], grant_types: grants = [] } = given;
+  const fault = addressFault(given);
   if (fault !== undefined) return fault;
-  if (String(given.client_name ?? '').length > LONGEST.name) {
-    return `client_name is longer than ${LONGEST.name} characters.`;
-  }
-  const isNative = uris.some(isOfThisMachine) || given.application_type === 'native';
+  const isNative = kind === 'native' || uris.some(isOfThisMachine);
   return {
     metadata: {
       // Who says nothing of grants can refresh what it gets: else a person would have to consent every hour.
       grant_types: ['authorization_code', 'refresh_token'],
-      ...metadata,
+      ...given,
       // A program wrote it, for people to read.
-      ...(typeof given.client_name === 'string' ? { client_name: plainText(given.client_name) } : {}),
+      ...(name === undefined ? {} : { client_name: plainText(name) }),
       scope: SCOPE,
       application_type: isNative ? 'native' : 'web',
     },
-    actsByItself: textsOf(given.grant_types).includes('client_credentials'),
+    actsByItself: grants.includes('client_credentials'),
   };
+}
+
+const EXPLANATIONS = [
+  { at: /^\/client_name$/, must: `must be a text of at most ${LONGEST.name} characters` },
+  { at: /^\/(\w+_uri|redirect_uris\/\d+)$/, must: `must be an address of at most ${LONGEST.uri} characters` },
+];
+
+/** The fields that mean something, each of its type; or what is wrong. One that is null is as if it were not there. */
+function metadataIn(body: object): ClientRegistration | string {
+  const given = new Map<string, unknown>(Object.entries(body));
+  const named = METADATA.flatMap((name) =>
+    (given.get(name) ?? null) === null ? [] : [[name, given.get(name)] as const],
+  );
+  try {
+    return checkContent(validateClientRegistration, Object.fromEntries(named), EXPLANATIONS, /^$/);
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+function addressFault(given: ClientRegistration): string | undefined {
+  const ofRedirects = (given.redirect_uris ?? []).map((uri) => redirectFault(uri));
+  const ofPages = PAGE_FIELDS.map((name) => {
+    const uri = given[name];
+    return uri === undefined ? undefined : pageFault(name, uri);
+  });
+  return [...ofRedirects, ...ofPages].find((fault) => fault !== undefined);
 }
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
+/** `com.example.app:`, as RFC 8252 (section 7.1) has it: no one else's, and no scheme with a meaning of its own in a browser. */
+const OWN_SCHEME = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/;
+
+/** Others, such as `;` and `*`, are part of a host for URLs and mean something else in a header. */
+const PLAIN_HOST = /^(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])$/;
+
+/** URL parsers leave them out, or take them for something else. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for
+const UNCLEAR = /[\u0000-\u0020\u007f-\u009f\\]/;
+
 /**
- * What the authorization server would let pass: codes sent in clear, and addresses that look like another's (OAuth 2.1, section
- * 2.3).
+ * Why codes are not sent to an address; undefined: they may be. Codes are not sent in clear, to what looks like another's address
+ * (OAuth 2.1, section 2.3), or to schemes that anyone can claim or that a browser acts on.
  */
-function redirectFault(uri: string): string | undefined {
+export const redirectFault = (uri: string): string | undefined =>
+  uriFault('redirect_uris', uri, (url) =>
+    isOfWeb(url) || OWN_SCHEME.test(url.protocol)
+      ? undefined
+      : 'must use https, http on loopback (localhost, 127.0.0.1, [::1]), or a scheme in reverse-domain form such as com.example.app:/callback',
+  );
+
+const pageFault = (field: string, uri: string): string | undefined =>
+  uriFault(field, uri, (url) => (isOfWeb(url) ? undefined : 'must use https, or http on loopback'));
+
+function uriFault(field: string, uri: string, schemeFault: (url: URL) => string | undefined): string | undefined {
   const url = URL.parse(uri);
-  if (url === null) return undefined; // the authorization server says so
-  if (url.username !== '' || url.password !== '') return 'redirect_uris must not hold a user name or a password.';
-  const isClear = url.protocol === 'http:' && !LOOPBACK.includes(url.hostname);
-  return isClear ? 'redirect_uris must use https, or http on loopback.' : undefined;
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:';
+  const fault =
+    (UNCLEAR.test(uri) ? 'must hold addresses without spaces, backslashes and control characters' : undefined) ??
+    (url?.username || url?.password ? 'must not hold a user name or a password' : undefined) ??
+    (url === null ? 'must hold valid addresses' : schemeFault(url)) ??
+    (isWeb && !PLAIN_HOST.test(url.hostname)
+      ? 'must name a host by letters, digits, dots, hyphens and underscores'
+      : undefined);
+  return fault === undefined ? undefined : `${field} ${fault}.`;
 }
+
+const isOfWeb = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && LOOPBACK.includes(hostname));
 
 /** An application on a person's machine listens on loopback, or has a scheme of its own. */
 function isOfThisMachine(uri: string): boolean {

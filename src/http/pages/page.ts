@@ -59,7 +59,11 @@ function prefersPages({ headers: { accept = '' } }: IncomingMessage): boolean {
  */
 const REFERRER_POLICY = 'same-origin';
 
+/** An origin, or a scheme: without what separates the parts of a header. */
+const SOURCE = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9_.:[\]-]+)?$/;
+
 function pageHeaders({ formAction = [], passkeys = false }: Partial<Page>): Record<string, string> {
+  if (!formAction.every((source) => SOURCE.test(source))) throw new Error(`no source of a policy: ${formAction}`);
   const policy = [
     "default-src 'none'",
     "style-src 'self'",

@@ -26,11 +26,14 @@ const ownToken = (client: Reply, fields: Readonly<Record<string, string>> = {}) 
 const statusOf = async (token: unknown): Promise<number> =>
   (await rpc(gateway, 'tools/list', {}, { token: String(token) })).status;
 
+const SCHEMES =
+  'redirect_uris must use https, http on loopback (localhost, 127.0.0.1, [::1]), or a scheme in reverse-domain form such as com.example.app:/callback.';
+
 describe('registration', () => {
   it.each([
     ['http://localhost:1234/callback', 'native'],
     ['http://[::1]:1234/callback', 'native'],
-    ['cursor://anysphere.cursor-mcp/oauth/callback', 'native'],
+    ['com.example.editor://oauth/callback', 'native'],
     ['https://vscode.dev/redirect', 'web'],
   ])('knows by %s that the application is %s', async (uri, type) => {
     const { status, body } = await register(gateway.origin, { redirect_uris: [uri] });
@@ -56,8 +59,8 @@ describe('registration', () => {
   });
 
   it.each([
-    ['http://app.example/callback', 'redirect_uris must use https, or http on loopback.'],
-    ['http://127.0.0.1.app.example/callback', 'redirect_uris must use https, or http on loopback.'],
+    ['http://app.example/callback', SCHEMES],
+    ['http://127.0.0.1.app.example/callback', SCHEMES],
     ['http://127.0.0.1:1234@app.example/callback', 'redirect_uris must not hold a user name or a password.'],
     ['https://user:password@app.example/callback', 'redirect_uris must not hold a user name or a password.'],
   ])('refuses to send codes to %s', async (uri, error_description) => {
@@ -74,7 +77,7 @@ describe('registration', () => {
     ['javascript:alert(1)'],
     ['data:text/html,x'],
     ['not an address'],
-    ['http://elsewhere.example/callback', 'cursor://x'],
+    ['http://elsewhere.example/callback', 'com.example.app:/x'],
   ])('refuses the address %s', async (...uris) => {
     const { status, body } = await register(gateway.origin, { redirect_uris: uris });
     expect([status, body.error]).toEqual([400, expect.stringMatching(/^invalid_(redirect_uri|client_metadata)$/)]);

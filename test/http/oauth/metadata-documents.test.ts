@@ -309,12 +309,22 @@ describe('a metadata document', () => {
     [
       'has an address that runs a script',
       { redirect_uris: ['javascript:alert(1)'] },
-      ': redirect_uris must not use the javascript URI scheme.',
+      '. Its metadata document is refused. redirect_uris must use https, http on loopback (localhost, 127.0.0.1, [::1]), or a scheme in reverse-domain form such as com.example.app:/callback.',
+    ],
+    [
+      'has a name that is no text',
+      { client_name: { toString: 'x' } },
+      '. Its metadata document is refused. /client_name must be a text of at most 100 characters.',
+    ],
+    [
+      'has a page that runs a script',
+      { tos_uri: 'javascript:alert(1)' },
+      '. Its metadata document is refused. tos_uri must use https, or http on loopback.',
     ],
     [
       'has a long name',
       { client_name: 'x'.repeat(101) },
-      '. Its metadata document is refused. client_name is longer than 100 characters.',
+      '. Its metadata document is refused. /client_name must be a text of at most 100 characters.',
     ],
   ])('that %s is refused', async (_, changes, words) => {
     expect(await refusalOf(documented(changes).clientId)).toBe(REFUSED + words);
