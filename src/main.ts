@@ -1,5 +1,5 @@
 import type { FirstRun } from './admin/sign-in/first-run.ts';
-import { type Config, readConfig } from './config/config.ts';
+import { type Config, readConfig, settingHints } from './config/config.ts';
 import { type Container, createContainer } from './container.ts';
 import { signInUrl } from './domain/page-links.ts';
 
@@ -65,6 +65,7 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const stop = stopRequested();
   // Database, secrets and logs are the owner's alone, in a data directory that others may enter too.
   process.umask(0o077);
+  for (const hint of settingHints(env)) process.stderr.write(`portcullis: warning: ${hint}\n`);
   const config = readConfig(env);
   const container = await createContainer(config);
   process.stdout.write(greeting(container, config));

@@ -76,7 +76,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   ajv: ['src/generated'],
   pino: ['src/telemetry.ts'],
   'gpt-tokenizer': ['src/providers'],
-  'fastest-levenshtein': ['src/core/models/known-names.ts'],
+  'fastest-levenshtein': ['src/lib/text.ts'],
   'fast-png': ['src/providers/sandbox'],
   'prom-client': ['src/metrics.ts'],
   commander: ['src/cli.ts', 'src/cli'],

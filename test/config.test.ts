@@ -2,7 +2,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import schema from '../schemas/config.json' with { type: 'json' };
-import { readConfig } from '../src/config/config.ts';
+import { readConfig, settingHints } from '../src/config/config.ts';
 import { ConfigError } from '../src/config/config-value.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -420,5 +420,48 @@ describe('schemas/config.json, of which the README makes its table', () => {
     expect(variables.filter(([, variable]) => variable.default !== undefined).map(([name]) => name)).toEqual(
       schema.required,
     );
+  });
+});
+
+describe('a variable that is not read', () => {
+  const hintsFor = (...names: string[]): string[] =>
+    settingHints(Object.fromEntries(names.map((name) => [name, 'sk-secret'])));
+
+  it.each([
+    ['TRUSTED_PROXYS', 'TRUSTED_PROXIES'],
+    ['MANAGMENT_PORT', 'MANAGEMENT_PORT'],
+    ['LOG_LVL', 'LOG_LEVEL'],
+    ['POTR', 'PORT'],
+    ['MAX_INFLIGHT', 'MAX_IN_FLIGHT'],
+    ['ANTROPIC_API_KEY', 'ANTHROPIC_API_KEY'],
+    ['OPEN_AI_API_KEY', 'OPENAI_API_KEY'],
+    ['OPENAI_KEY', 'OPENAI_API_KEY'],
+    ['OPENAI_API_BASE', 'OPENAI_BASE_URL'],
+    ['GROQ_ENDPOINT', 'GROQ_BASE_URL'],
+    ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    ['GROK_API_KEY', 'XAI_API_KEY'],
+    ['LITELLM_SALT_KEY', 'ENCRYPTION_KEY'],
+  ])('and is nearly ours is told with the right name: %s', (name, meant) => {
+    expect(hintsFor(name)).toEqual([`${name} is not read: did you mean ${meant}?`]);
+  });
+
+  it.each([
+    ['AZURE_OPENAI_API_KEY', 'set UPSTREAM_AZURE_BASE_URL, UPSTREAM_AZURE_API_KEY and UPSTREAM_AZURE_MODELS instead.'],
+    ['OLLAMA_BASE_URL', 'set UPSTREAM_OLLAMA_BASE_URL and UPSTREAM_OLLAMA_MODELS instead.'],
+    ['LITELLM_MASTER_KEY', 'make a master key by `portcullis master-keys create` instead.'],
+  ])('and is of another product is told with what to do: %s', (name, way) => {
+    expect(hintsFor(name)).toEqual([`${name} is not read: ${way}`]);
+  });
+
+  it('is left alone where the right one is set, or where it is anything else', () => {
+    expect(hintsFor('GEMINI_API_KEY', 'GOOGLE_API_KEY')).toEqual([]);
+    const others =
+      'HOME PATH USER SHELL TERM LANG PWD HOSTNAME NODE_ENV DATABASE_URL API_BASE_URL AI_API_KEY GITHUB_API_KEY STRIPE_KEY COHERE_API_KEY GOOGLE_APPLICATION_CREDENTIALS HTTP_PROXY TMPDIR EDITOR DISPLAY LOGNAME LC_ALL CONSTRUCTOR __proto__ toString OPENID_API_KEY npm_config_cache';
+    expect(hintsFor(...others.split(' '))).toEqual([]);
+  });
+
+  it('is none of our own', () => {
+    expect(hintsFor(...Object.keys(schema.properties), 'OPENAI_API_KEY', ...Object.keys(local))).toEqual([]);
+    expect(settingHints(process.env)).toEqual([]);
   });
 });

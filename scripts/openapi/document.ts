@@ -56,8 +56,12 @@ const SECURITY: Readonly<Record<NonNullable<Operation['key']>, readonly JsonObje
 };
 
 const SCHEMES: Readonly<Record<string, JsonObject>> = {
-  gatewayKey: { type: 'http', scheme: 'bearer', description: 'A gateway key, `pcl_…`.' },
-  masterKey: { type: 'http', scheme: 'bearer', description: 'A master key, `pclm_…`.' },
+  gatewayKey: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A gateway key, `pcl_…`; also as the header `x-api-key`.',
+  },
+  masterKey: { type: 'http', scheme: 'bearer', description: 'A master key, `pclm_…`; also as the header `x-api-key`.' },
   metricsToken: { type: 'http', scheme: 'bearer', description: '`METRICS_TOKEN`; not needed from loopback.' },
 };
 

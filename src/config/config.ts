@@ -8,7 +8,7 @@ import type { Environment } from '../generated/types.ts';
 import type { ValidationError } from '../generated/validators.js';
 import { validateEnvironment } from '../generated/validators.js';
 import { deepFreeze } from '../lib/deep-freeze.ts';
-import { entryOf } from '../lib/text.ts';
+import { entryOf, nearest } from '../lib/text.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
 import { PROVIDER_IDS } from './known-providers.ts';
 import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
@@ -298,4 +298,84 @@ function collide(one: ListenAddress, other: ListenAddress): boolean {
   if (one.port !== other.port || one.port === 0) return false;
   const hosts = [one, other].map(({ host }) => (host.toLowerCase() === 'localhost' ? '127.0.0.1' : host.toLowerCase()));
   return hosts[0] === hosts[1] || hosts.some((host) => host === '0.0.0.0' || host === '::');
+}
+
+/** Settings of ours by what other products call them. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  ANTHROPIC_AUTH_TOKEN: 'ANTHROPIC_API_KEY',
+  CLAUDE_API_KEY: 'ANTHROPIC_API_KEY',
+  FIREWORKSAI_API_KEY: 'FIREWORKS_API_KEY',
+  FIREWORKS_AI_API_KEY: 'FIREWORKS_API_KEY',
+  GEMINI_API_BASE: 'GOOGLE_BASE_URL',
+  GEMINI_API_KEY: 'GOOGLE_API_KEY',
+  GOOGLE_AI_API_KEY: 'GOOGLE_API_KEY',
+  GOOGLE_GENERATIVE_AI_API_KEY: 'GOOGLE_API_KEY',
+  GROK_API_KEY: 'XAI_API_KEY',
+  KIMI_API_KEY: 'MOONSHOTAI_API_KEY',
+  LITELLM_LOG: 'LOG_LEVEL',
+  LITELLM_SALT_KEY: 'ENCRYPTION_KEY',
+  MOONSHOT_API_KEY: 'MOONSHOTAI_API_KEY',
+  PROXY_BASE_URL: 'PUBLIC_URL',
+  TOGETHERAI_API_KEY: 'TOGETHER_API_KEY',
+  TOGETHER_AI_API_KEY: 'TOGETHER_API_KEY',
+};
+
+const AZURE = 'set UPSTREAM_AZURE_BASE_URL, UPSTREAM_AZURE_API_KEY and UPSTREAM_AZURE_MODELS instead';
+const OLLAMA = 'set UPSTREAM_OLLAMA_BASE_URL and UPSTREAM_OLLAMA_MODELS instead';
+
+/** What is done instead, where no one setting is meant. */
+const OTHER_WAYS: Readonly<Record<string, string>> = {
+  AZURE_API_BASE: AZURE,
+  AZURE_API_KEY: AZURE,
+  AZURE_OPENAI_API_KEY: AZURE,
+  AZURE_OPENAI_ENDPOINT: AZURE,
+  LITELLM_MASTER_KEY: 'make a master key by `portcullis master-keys create` instead',
+  OLLAMA_API_BASE: OLLAMA,
+  OLLAMA_BASE_URL: OLLAMA,
+};
+
+/** How settings of a provider end, each with what else the same is called; words that hold others come first. */
+const PROVIDER_PARTS: readonly (readonly [part: string, words: readonly string[]])[] = [
+  ['API_KEY', ['API_KEY', 'API_KEYS', 'APIKEY', 'API_TOKEN', 'SECRET_KEY', 'KEY']],
+  ['BASE_URL', ['API_BASE_URL', 'BASE_URL', 'BASEURL', 'API_BASE', 'API_URL', 'API_ENDPOINT', 'ENDPOINT']],
+  ['FIELDS', ['FIELDS']],
+];
+
+/** Letters that may be wrong in a name: in a short one two would make another word. */
+const mostWrong = (name: string): number => (name.length < 6 ? 1 : 2);
+
+/** The setting of a provider that a name means: `OPEN_AI_API_KEY`, `OPENAI_API_BASE`. */
+function providerSetting(name: string): string | undefined {
+  const prefixes = PROVIDER_IDS.map((id) => id.toUpperCase());
+  for (const [part, words] of PROVIDER_PARTS) {
+    const word = words.find((each) => name.endsWith(`_${each}`));
+    if (word === undefined) continue;
+    const prefix = name.slice(0, -word.length - 1);
+    if (prefixes.includes(prefix)) return `${prefix}_${part}`;
+    // A word of three letters with one of them wrong is another word.
+    const meant = prefix.length < 4 ? undefined : nearest(prefix, prefixes);
+    return meant === undefined ? undefined : `${meant}_${part}`;
+  }
+  return undefined;
+}
+
+/**
+ * One line for each variable that is not read and looks as if it were meant to be: a name of ours with up to two letters wrong, or
+ * what another product calls the same. Where the right one is set too, nobody is warned. Values are never told.
+ */
+export function settingHints(env: Readonly<Record<string, string | undefined>>): string[] {
+  const isOurs = (name: string): boolean =>
+    Object.hasOwn(VARIABLES, name) || (shapeOf(name) !== undefined && !isOfUnknownProvider(name));
+  return Object.keys(env)
+    .filter((name) => /^[A-Z][A-Z0-9_]{3,63}$/.test(name) && !isOurs(name))
+    .sort()
+    .flatMap((name) => {
+      const way = entryOf(OTHER_WAYS, name);
+      if (way !== undefined) return `${name} is not read: ${way}.`;
+      const meant =
+        entryOf(OTHER_NAMES, name) ?? nearest(name, Object.keys(VARIABLES), mostWrong(name)) ?? providerSetting(name);
+      return meant === undefined || entryOf(env, meant) !== undefined
+        ? []
+        : `${name} is not read: did you mean ${meant}?`;
+    });
 }

@@ -59,6 +59,12 @@ export function isWellFormedSecret(text: string, kind: SecretKind): boolean {
   return text.slice(-CHECKSUM_LENGTH) === checksum(text.slice(0, -CHECKSUM_LENGTH));
 }
 
+/** The kind whose secrets begin as this text does, whether it is one of them or not; undefined: it begins as none. */
+export function kindOfSecret(text: string): SecretKind | undefined {
+  const kinds: readonly SecretKind[] = ['gateway', 'master', 'platform', 'invitation', 'link'];
+  return kinds.find((kind) => text.startsWith(SECRET_PREFIX[kind]));
+}
+
 /** HMAC-SHA-256 of a secret under a pepper, in hex: the only form in which a key's secret is stored. */
 export const hashSecret = (secret: string, pepper: Pepper): string =>
   createHmac('sha256', pepper.key).update(secret).digest('hex');

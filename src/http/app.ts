@@ -11,7 +11,7 @@ import { crossOrigin } from './middleware/cross-origin.ts';
 import { errorEnvelope } from './middleware/error-envelope.ts';
 import { type HostCheckOptions, hostCheck } from './middleware/host-check.ts';
 import type { BodyLimits } from './middleware/json-body.ts';
-import { methodNotAllowed } from './middleware/method-not-allowed.ts';
+import { methodNotAllowed, nothingThere } from './middleware/method-not-allowed.ts';
 import { overload } from './middleware/overload.ts';
 import { requestId } from './middleware/request-id.ts';
 import { decodablePath, query } from './middleware/request-target.ts';
@@ -66,7 +66,8 @@ export function createApp(
     .use(decodablePath)
     .use(busy.routes())
     .use(others.routes())
-    .use(methodNotAllowed([busy, others]));
+    .use(methodNotAllowed([busy, others]))
+    .use(nothingThere(listener));
   // What is thrown past the envelope; but that the client has reset its connection is no failure.
   app.on('error', (error: unknown, ctx?: AppContext) => {
     if (ctx?.req.socket.destroyed !== true) telemetry.failure(ctx?.state.requestId ?? '', error);

@@ -1,4 +1,5 @@
-// Text that others wrote: how a table is asked for it, and which of its characters people could not see.
+// Text that others wrote: how a table is asked for it, which of its characters people could not see, and which name it may mean.
+import { distance } from 'fastest-levenshtein';
 
 /**
  * The entry of a table by a name from outside. A plain object also answers to what every object inherits (`constructor`,
@@ -43,3 +44,29 @@ export function plainText(text: string): string {
   );
   return parts.join('');
 }
+
+/** Most edits between a text and the name that may have been meant: one for each four characters, and never more than three. */
+const editsFor = ({ length }: string): number => Math.min(3, Math.max(1, Math.floor(length / 4)));
+
+/** The fewest edits away, in whatever case; of several the longest, since a longer prefix means less. @param most edits */
+export function nearest(written: string, names: Iterable<string>, most = editsFor(written)): string | undefined {
+  const wanted = written.toLowerCase();
+  let edits = most;
+  let found: string | undefined;
+  for (const name of names) {
+    if (Math.abs(name.length - wanted.length) > edits) continue;
+    const between = editsBetween(wanted, name.toLowerCase());
+    if (between > edits || (between === edits && name.length <= (found ?? '').length)) continue;
+    edits = between;
+    found = name;
+  }
+  return found;
+}
+
+/** Two letters that changed places are nearer than two wrong ones. */
+function editsBetween(a: string, b: string): number {
+  const edits = distance(a, b);
+  return edits === 2 && lettersOf(a) === lettersOf(b) ? 1 : edits;
+}
+
+const lettersOf = (text: string): string => [...text].sort().join('');

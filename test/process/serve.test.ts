@@ -120,6 +120,21 @@ describe('a start that cannot be', () => {
     ]);
   });
 
+  it('is preceded by a line for each variable that is not read and looks like ours, without its value', async () => {
+    const misnamed = { GEMINI_API_KEY: 'AIza-secret', TRUSTED_PROXYS: 'sk-secret' };
+    const { code, stderr } = await portcullis(['serve'], { ...env, ...misnamed, PORT: 'eighty' });
+
+    expect([code, stderr.split('\n')]).toEqual([
+      1,
+      [
+        'portcullis: warning: GEMINI_API_KEY is not read: did you mean GOOGLE_API_KEY?',
+        'portcullis: warning: TRUSTED_PROXYS is not read: did you mean TRUSTED_PROXIES?',
+        expect.stringMatching(/^portcullis: PORT must be /),
+        '',
+      ],
+    ]);
+  });
+
   it('with a database but without its secrets ends with one line, and makes no others', async () => {
     const first = await serve(env);
     first.child.kill('SIGTERM');

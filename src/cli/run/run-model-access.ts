@@ -1,3 +1,4 @@
+import { unknownModel } from '../../core/models/resolve.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { AccessOverviewHolder } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
@@ -31,7 +32,11 @@ export async function runModelAccess(env: Environment, model: string, options: O
     );
     return { holders: overview.holders.map((holder) => reachedOf(holder, meant.get(projectOf(part, holder)) ?? [])) };
   });
-  if (!known) throw new Error(`The model ${model} does not exist.`);
+  if (!known)
+    throw unknownModel(
+      model,
+      world.catalog.mappings().flatMap(({ names }) => names),
+    );
   const { withoutCredential = false, json } = options;
   const reaching = overviews.flatMap(({ holders }) => holders).filter((holder) => reaches(holder, withoutCredential));
   const holders = withoutCredential ? reaching : reaching.map(callable);

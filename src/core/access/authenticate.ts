@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { ApiError, unauthorized } from '../../domain/errors.ts';
 import { hashOAuthSecret } from '../../domain/oauth-token.ts';
-import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, isWellFormedSecret, kindOfSecret, type Pepper } from '../../domain/secret.ts';
 import { isLimited } from '../../domain/spend-limits.ts';
 import type { Clock } from '../../domain/time.ts';
 import { rehash } from '../../store/secrets/rehash.ts';
@@ -16,6 +16,21 @@ export interface AuthenticateDeps {
   clock: Clock;
   /** Accepted peppers, the current one first. */
   peppers: readonly [Pepper, ...Pepper[]];
+}
+
+/** The refusal of a secret that was sent to the wrong door. Its prefix shows the kind, so nothing is looked up. */
+function ofAnotherKind(token: string): ApiError | undefined {
+  switch (kindOfSecret(token)) {
+    case 'master':
+      return unauthorized(
+        'invalid_api_key',
+        'This is a master key: it is for the master API. Calls need a gateway key, which begins with `pcl_`.',
+      );
+    case 'platform':
+      return unauthorized('invalid_api_key', 'This is a platform key, which makes no calls. Send a gateway key.');
+    default:
+      return undefined;
+  }
 }
 
 /** A bearer token becomes a principal. Throws the 401 of src/admin/README.md, "refusals", otherwise. */
@@ -85,7 +100,7 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
   return async (token) => {
     if (token === undefined)
       throw unauthorized('invalid_api_key', 'No API key was given: send `Authorization: Bearer <key>`.');
-    if (!isWellFormedSecret(token, 'gateway')) throw refusing(invalidKey(), DETAIL.form);
+    if (!isWellFormedSecret(token, 'gateway')) throw refusing(ofAnotherKind(token) ?? invalidKey(), DETAIL.form);
     const found = await find(token);
     if (found === undefined) throw refusing(invalidKey(), DETAIL.unknown);
     if (found.kind === 'platform_secret') throw refusing(invalidKey(), DETAIL.platform, found);

@@ -82,8 +82,9 @@ async function candidatesOf(
   { clientIp }: CallContext,
   request: ChatRequest,
 ): Promise<Resolved> {
-  if (request.model !== AUTO) return resolve(deps, request.model, 'chat', principal, unsupportedIn(request));
-  return { candidates: await chooseAuto(deps, request, { principal, clientIp }), requestedProvider: undefined };
+  const caller = { principal, clientIp };
+  if (request.model !== AUTO) return resolve(deps, request.model, 'chat', caller, unsupportedIn(request));
+  return { candidates: await chooseAuto(deps, request, caller), requestedProvider: undefined };
 }
 
 /** Routes an open call to a whole answer and settles it. */

@@ -54,7 +54,7 @@ export async function generateImage(
     deps,
     requestedModel,
     'image',
-    principal,
+    { principal, clientIp: context.clientIp },
     (_, { namedFields }) => unknownImageField(request, namedFields),
   );
   const stream = request.stream === true;

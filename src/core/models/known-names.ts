@@ -1,11 +1,9 @@
-import { distance } from 'fastest-levenshtein';
 import type { Catalog } from '../../catalog/catalog.ts';
+import { nearest } from '../../lib/text.ts';
 import type { CustomNames } from '../../store/providers/custom-names.ts';
 
 /** Unknown entries for which a nearest name is looked for; a rule may hold 1,000 of them. */
 const MAX_SEARCHES = 100;
-/** Most edits between an entry and the name that may have been meant: one for each four characters, and never more than these. */
-const MAX_EDITS = 3;
 /** Where a name can be cut to a prefix that means something. */
 const CUTS = /[-/.:@_]/g;
 
@@ -118,26 +116,3 @@ class PrefixedNames {
 }
 
 const isCut = (prefix: string): boolean => prefix.slice(-1).search(CUTS) === 0;
-
-/** The fewest edits away, in whatever case; of several the longest, since a longer prefix means less. */
-export function nearest(written: string, names: Iterable<string>): string | undefined {
-  const wanted = written.toLowerCase();
-  let edits = Math.min(MAX_EDITS, Math.max(1, Math.floor(wanted.length / 4)));
-  let found: string | undefined;
-  for (const name of names) {
-    if (Math.abs(name.length - wanted.length) > edits) continue;
-    const between = editsBetween(wanted, name.toLowerCase());
-    if (between > edits || (between === edits && name.length <= (found ?? '').length)) continue;
-    edits = between;
-    found = name;
-  }
-  return found;
-}
-
-/** Two letters that changed places are nearer than two wrong ones. */
-function editsBetween(a: string, b: string): number {
-  const edits = distance(a, b);
-  return edits === 2 && lettersOf(a) === lettersOf(b) ? 1 : edits;
-}
-
-const lettersOf = (text: string): string => [...text].sort().join('');

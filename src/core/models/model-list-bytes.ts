@@ -32,6 +32,11 @@ export class ModelListBytes {
     return place === undefined ? undefined : this.bytes.subarray(...place);
   }
 
+  /** Every id and alias. */
+  names(): Iterable<string> {
+    return this.#places.keys();
+  }
+
   #name(names: readonly string[], place: readonly [number, number]): void {
     for (const name of names) if (!this.#places.has(name)) this.#places.set(name, place);
   }

@@ -2,11 +2,13 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { type ApiError, invalidRequest, modelNotFound, unsupportedParameter } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyInput } from '../../generated/types.ts';
+import { nearest } from '../../lib/text.ts';
 import type { Provider } from '../../providers/providers.ts';
 import type { Adapter, Unsupported } from '../../providers/wire/adapter.ts';
 import type { Principal } from '../access/principal.ts';
 import { type AliasOrder, expanded, noModelServed } from './aliases.ts';
 import type { FindReach, Reach } from './reach.ts';
+import type { FindReachable, ListCaller } from './reachable.ts';
 
 /** What a request's `model` stands for. */
 export interface Resolved {
@@ -24,14 +26,52 @@ export type FindUnsupported = (mapping: Mapping, provider: Provider) => Unsuppor
 export interface ResolveDeps {
   readonly catalog: Catalog;
   readonly findReach: FindReach;
+  readonly findReachable: FindReachable;
 }
 
 /** What an organization's own providers make of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider' | 'seen'>;
 
-/** None of the model's providers can be called (policy/README.md, "What is judged?"). */
-export const noCredential = (model: string): ApiError =>
-  modelNotFound(`No provider of the model \`${model}\` has a credential for this project.`);
+/** None of the model's providers can be called (policy/README.md, "What is judged?"); those that retired it would need none. */
+export function noCredential(model: string, catalog: Catalog): ApiError {
+  const active = new Set(catalog.resolve(model)?.map(({ id }) => id));
+  const ended = catalog
+    .mappings()
+    .flatMap(({ id, names, providerId, deactivatedAt }) =>
+      names.includes(model) && !active.has(id) && deactivatedAt !== undefined
+        ? [`${providerId} since ${deactivatedAt.slice(0, 10)}`]
+        : [],
+    );
+  return modelNotFound(
+    ended.length === 0
+      ? `No provider of the model \`${model}\` has a credential for this project.`
+      : `The model \`${model}\` is retired at ${ended.join(', ')}, and no other provider of it has a credential for this project.`,
+  );
+}
+
+/** A name that means nothing, with the nearest one that the caller may use. */
+export const unknownModel = (model: string, known: Iterable<string>): ApiError => {
+  const names = [...known];
+  const meant = nearest(model, names) ?? nearest(model.slice(model.indexOf('/') + 1), names);
+  return modelNotFound(
+    `The model \`${model}\` does not exist.${meant === undefined ? '' : ` Did you mean \`${meant}\`?`}`,
+  );
+};
+
+/** The names of what a caller may use for an action, aliases included. @throws PolicyFailure */
+async function namesFor(
+  { catalog, findReachable }: Pick<ResolveDeps, 'catalog' | 'findReachable'>,
+  caller: ListCaller,
+  action: PolicyInput['action'],
+): Promise<readonly string[]> {
+  const { reach, mappings, usable } = await findReachable(caller);
+  const isUseful = (mapping: Mapping): boolean =>
+    reach.has(mapping) && serves(mapping, action, reach) && usable(mapping);
+  const aliases = [...reach.aliases.values()].filter((alias) =>
+    expanded(alias, (name) => meaningOf(name, catalog, reach)).mappings.some(isUseful),
+  );
+  return [...mappings.filter(isUseful).flatMap(({ names }) => names), ...aliases.map(({ name }) => name)];
+}
 
 /** All mappings of the model are deactivated. */
 export function retired(model: string, catalog: Catalog): ApiError {
@@ -58,21 +98,22 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
  * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
  */
 export async function resolve(
-  { catalog, findReach }: ResolveDeps,
+  deps: ResolveDeps,
   model: string,
   action: PolicyInput['action'],
-  principal: Principal,
+  caller: ListCaller,
   findUnsupported: FindUnsupported = () => undefined,
 ): Promise<Resolved> {
-  const reach = await findReach(principal);
+  const { catalog, findReach } = deps;
+  const reach = await findReach(caller.principal);
   // The model that moderates is the operator's choice, never a caller's.
   const alias = action === 'moderation' ? undefined : reach.aliases.get(model);
   const order = alias && expanded(alias, (name) => meaningOf(name, catalog, reach));
   const mappings = order === undefined ? meaningOf(model, catalog, reach) : order.mappings;
-  if (mappings === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  if (mappings === undefined) throw unknownModel(model, await namesFor(deps, caller, action));
   if (mappings.length === 0) throw alias === undefined ? retired(model, catalog) : noModelServed(model);
   const callable = mappings.filter((mapping) => reach.has(mapping));
-  if (callable.length === 0) throw noCredential(model);
+  if (callable.length === 0) throw noCredential(model, catalog);
   const serving = callable.filter((mapping) => serves(mapping, action, reach));
   if (serving.length === 0) throw doesNotServe(model, action);
   const candidates = takers(serving, reach, findUnsupported);

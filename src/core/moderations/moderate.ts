@@ -30,7 +30,10 @@ export async function moderate(
   context: CallContext,
   request: ModerationRequest,
 ): Promise<WrittenAnswer<Omit<ModerationAnswer, 'results'>>> {
-  const { candidates } = await resolve(deps, deps.moderationModel, 'moderation', principal);
+  const { candidates } = await resolve(deps, deps.moderationModel, 'moderation', {
+    principal,
+    clientIp: context.clientIp,
+  });
   const facts: CallFacts = {
     principal,
     context,

@@ -1,12 +1,12 @@
 import type { Actor } from '../../admin/audit/actor.ts';
 import { unauthorized } from '../../domain/errors.ts';
-import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, isWellFormedSecret, kindOfSecret, type Pepper } from '../../domain/secret.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
 import { rehash } from '../../store/secrets/rehash.ts';
 import type { Store } from '../../store/store.ts';
 import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../../store/tenants/master-keys.ts';
-import { bearerToken } from '../request/credential.ts';
+import { apiKeyToken } from '../request/credential.ts';
 import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 import { type LimitRateDeps, limitRate } from './rate-limit.ts';
 
@@ -28,22 +28,28 @@ export function actorOf(ctx: AppContext): Actor {
 
 const NO_KEY = 'No master key was given: send `Authorization: Bearer <master key>`.';
 
+/** The refusal of a token. The prefix shows a gateway key, so nothing is looked up. */
+const refusalOf = (token: string): string =>
+  kindOfSecret(token) === 'gateway'
+    ? 'This is a gateway key: it is for calls. The master API needs a master key, which begins with `pclm_`.'
+    : 'The master key is not valid.';
+
 /**
- * The bearer master key becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. A request counts
+ * The master key, as bearer token or `x-api-key`, becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. A request counts
  * against the rate of its master key, without a valid one against that of its address: guessing takes nothing from administrators.
  */
 export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
   const { store, clock, peppers } = deps;
   const limit = limitRate(deps, 'management');
   return async (ctx, next) => {
-    const token = bearerToken(ctx.req);
+    const token = apiKeyToken(ctx.req);
     const found =
       token !== undefined && isWellFormedSecret(token, 'master')
         ? await store.read((db) => findByToken(db, token, peppers))
         : undefined;
     if (token === undefined || found === undefined) {
       limit(ctx, ctx.state.network, 'address');
-      throw unauthorized('invalid_api_key', token === undefined ? NO_KEY : 'The master key is not valid.');
+      throw unauthorized('invalid_api_key', token === undefined ? NO_KEY : refusalOf(token));
     }
     const { lastUsedAt, outdatedHash, ...credential } = found;
     ctx.state.actor = { kind: 'master_key', ...credential };

@@ -1,6 +1,6 @@
 import type { Authenticate } from '../../core/access/authenticate.ts';
 import type { Principal } from '../../core/access/principal.ts';
-import { bearerToken } from '../request/credential.ts';
+import { apiKeyToken } from '../request/credential.ts';
 import { type AppContext, type AppMiddleware, placeOf } from '../state.ts';
 
 /** The request counts for its organization and key from now on. @throws ApiError 503 */
@@ -9,10 +9,10 @@ export function setPrincipal(ctx: AppContext, principal: Principal): void {
   placeOf(ctx).countForKey(principal.organizationId, principal.keyId);
 }
 
-/** Step 4 of the journey: the bearer key becomes a principal, or 401. */
+/** Step 4 of the journey: the key, as bearer token or `x-api-key`, becomes a principal, or 401. */
 export function authenticate(authenticateKey: Authenticate): AppMiddleware {
   return async (ctx, next) => {
-    setPrincipal(ctx, await authenticateKey(bearerToken(ctx.req)));
+    setPrincipal(ctx, await authenticateKey(apiKeyToken(ctx.req)));
     return next();
   };
 }

@@ -1,5 +1,7 @@
 import type Router from '@koa/router';
-import { ApiError } from '../../domain/errors.ts';
+import { ApiError, notFound } from '../../domain/errors.ts';
+import { withoutFinalSlashes } from '../../lib/final-slashes.ts';
+import { gateway } from '../operations/gateway.ts';
 import type { AppMiddleware, RequestState } from '../state.ts';
 
 /** 405 with `Allow` for a path that exists under other methods; OPTIONS is answered with the same list. */
@@ -15,5 +17,77 @@ export function methodNotAllowed(routers: readonly Router<RequestState>[]): AppM
     ctx.set('allow', allow);
     ctx.status = 204;
     return undefined;
+  };
+}
+
+/** Where clients of other servers knock, after the version: OpenAI, Anthropic, Google, Azure, Cohere, Ollama. */
+const DOORS: ReadonlySet<string> = new Set([
+  ...[
+    'assistants',
+    'audio',
+    'batches',
+    'chat',
+    'complete',
+    'completions',
+    'containers',
+    'conversations',
+    'deployments',
+  ],
+  ...[
+    'embed',
+    'embeddings',
+    'engines',
+    'evals',
+    'files',
+    'fine-tunes',
+    'fine_tuning',
+    'generate',
+    'images',
+    'messages',
+  ],
+  ...[
+    'models',
+    'moderations',
+    'realtime',
+    'rerank',
+    'responses',
+    'tags',
+    'threads',
+    'uploads',
+    'vector_stores',
+    'videos',
+  ],
+]);
+
+/** `/v1`, `/v1/v1`, `/api/v1`, `/openai`: how base URLs of clients end. */
+const BASES = /^(?:\/(?:api|openai|v[0-9][a-z0-9]{0,9}))+(?=\/)/i;
+
+const SERVED = gateway.operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).join(', ');
+
+const OF_CALLS: ReadonlySet<string> = new Set(gateway.operations.map(({ path }) => path));
+
+/** A hint for a path of the gateway that is not there; empty: nobody could mean anything by it. */
+function gatewayHint(path: string): string {
+  if (path === '/v1/master' || path.startsWith('/v1/master/')) {
+    return ' The master API has a listener of its own: MANAGEMENT_HOST and MANAGEMENT_PORT.';
+  }
+  const rest = withoutFinalSlashes(path).replace(BASES, '');
+  const meant = [`/v1${rest}`, rest].find((each) => OF_CALLS.has(each) && each !== path);
+  if (meant === '/mcp') return ' The path of MCP is /mcp.';
+  if (meant !== undefined) return ` The path is ${meant}: the base URL of an OpenAI client ends in /v1, once.`;
+  return DOORS.has(rest.split(/[/:]/, 2)[1] ?? '') ? ` It is not served. There is: ${SERVED}.` : '';
+}
+
+/** The same on the management listener, where calls come by mistake. */
+const managementHint = (path: string): string =>
+  DOORS.has(path.replace(BASES, '').split(/[/:]/, 2)[1] ?? '') || path === '/mcp'
+    ? ' This is the management listener. Calls go to the gateway: HOST and PORT.'
+    : '';
+
+/** 404 for a path at which nothing is, with a hint where clients of other servers have that path. */
+export function nothingThere(listener: 'gateway' | 'management'): AppMiddleware {
+  const hintOf = listener === 'gateway' ? gatewayHint : managementHint;
+  return ({ path }) => {
+    throw notFound(`There is nothing at ${path}.${hintOf(path)}`);
   };
 }

@@ -106,7 +106,7 @@ const mcp = [
     tag: 'MCP',
     summary: 'MCP over streamable HTTP',
     description:
-      'The gateway as a tool server. Revisions 2024-11-05 to 2025-11-25 by handshake, and 2026-07-28 without; no sessions. The key may also come as `x-api-key`. Errors of HTTP are JSON-RPC errors whose `data` is the `error` of the envelope.',
+      'The gateway as a tool server. Revisions 2024-11-05 to 2025-11-25 by handshake, and 2026-07-28 without; no sessions. Errors of HTTP are JSON-RPC errors whose `data` is the `error` of the envelope.',
     key: 'gateway',
     headers: {
       accept:

@@ -39,7 +39,8 @@ const sentTwice = (header: string): ApiError => invalidRequest(`The request has 
 export function apiKeyToken(req: IncomingMessage): string | undefined {
   const token = bearerToken(req);
   const apiKey = req.headers['x-api-key'];
-  return req.headers.authorization === undefined && typeof apiKey === 'string' ? apiKey.trim() : token;
+  if (req.headers.authorization !== undefined || typeof apiKey !== 'string') return token;
+  return apiKey.trim() === '' ? undefined : apiKey.trim();
 }
 
 /** The bearer token of a request, or undefined when it has none. Throws 400 when the credential is ambiguous. */

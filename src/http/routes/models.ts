@@ -2,13 +2,13 @@ import type { ModelListOptions } from '../../catalog/list.ts';
 import type { Authenticate } from '../../core/access/authenticate.ts';
 import type { ListModels } from '../../core/models/list-models.ts';
 import type { ModelListBytes } from '../../core/models/model-list-bytes.ts';
-import { modelNotFound } from '../../domain/errors.ts';
+import { unknownModel } from '../../core/models/resolve.ts';
 import { principalOf } from '../call-context.ts';
 import { setPrincipal } from '../middleware/authenticate.ts';
 import { type LimitRateDeps, limitKey } from '../middleware/rate-limit.ts';
 import type { GatewayId } from '../operations/gateway.ts';
 import type { Handlers } from '../register.ts';
-import { bearerToken } from '../request/credential.ts';
+import { apiKeyToken } from '../request/credential.ts';
 import { flag } from '../request/query-parameter.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 import { pathParameter } from './master/master-route.ts';
@@ -31,8 +31,8 @@ const listOptions = (ctx: AppContext): ModelListOptions => ({
 /** Sets the headers of either case. @throws ApiError 400, 401, 429, 503 */
 async function whichList(ctx: AppContext, deps: ModelsRouteDeps): Promise<Which> {
   const includeRestricted = flag(ctx, 'include_restricted');
-  const token = bearerToken(ctx.req);
-  if (ctx.req.headers.authorization === undefined) {
+  const token = apiKeyToken(ctx.req);
+  if (token === undefined && ctx.req.headers.authorization === undefined) {
     ctx.set('cache-control', 'public, no-cache');
     return 'catalogue';
   }
@@ -78,7 +78,7 @@ function oneRoute(deps: ModelsRouteDeps): AppMiddleware {
     const find = async (mapped: boolean): Promise<Buffer | undefined> =>
       (await listOf(ctx, deps.listModels, { ...options, mapped }, which)).find(name);
     const model = (await find(false)) ?? (name.includes('/') ? await find(true) : undefined);
-    if (model === undefined) throw modelNotFound(`The model \`${name}\` does not exist.`);
+    if (model === undefined) throw unknownModel(name, (await listOf(ctx, deps.listModels, options, which)).names());
     ctx.type = 'application/json';
     ctx.body = model;
   };

@@ -1,11 +1,12 @@
+import type { Catalog } from '../../catalog/catalog.ts';
 import { comparePrice } from '../../catalog/cheapest.ts';
 import { actionOf, type ListScope, permittedIds } from '../../core/access/permitted-ids.ts';
 import type { RequestFacts } from '../../core/call/policy-facts.ts';
 import { noModelServed } from '../../core/models/aliases.ts';
 import { AUTO, choicesFor, choose, nothingFits } from '../../core/models/auto-choices.ts';
-import { doesNotServe, gives, noCredential, retired } from '../../core/models/resolve.ts';
+import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/models/resolve.ts';
 import { canonicalAddress } from '../../domain/client-ip.ts';
-import { invalidRequest, modelNotFound } from '../../domain/errors.ts';
+import { invalidRequest } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -62,7 +63,12 @@ function readMeant(world: World, caller: Caller, call: EvaluateCall, now: number
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
   if (model === AUTO && (call.action ?? 'chat') === 'chat') return readAuto(world, caller, now);
   const found = mappingsMeant(world, caller, model);
-  if (found === undefined) throw modelNotFound(`The model \`${model}\` does not exist.`);
+  if (found === undefined) {
+    throw unknownModel(
+      model,
+      world.catalog.mappings().flatMap(({ names }) => names),
+    );
+  }
   const { mappings: meant, alias } = found;
   const credentials = credentialsIn(world);
   const [callable = [], withoutCredential = []] = [true, false].map((wanted) =>
@@ -121,7 +127,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
     ...subjects.map(({ id, name }) => [id, name] as const),
     ...subjects.flatMap(({ rules }) => rules.map(({ id, description }) => [id, description] as const)),
   ]);
-  const answer = answerOf(call, input, decision, names);
+  const answer = answerOf(call, world.catalog, input, decision, names);
   return {
     ...answer,
     request: { action: call.action, model: call.model, address: call.address },
@@ -162,11 +168,12 @@ function judgedCandidates(
 /** The answer to the caller: as in the gateway, a credential comes before the policy. */
 function answerOf(
   { model, hasCredential }: AskedCall,
+  catalog: Catalog,
   input: PolicyInput,
   decision: PolicyDecision,
   names: RuleNames,
 ): Pick<Explanation, 'outcome' | 'reason'> {
-  if (!hasCredential) return { outcome: 'not_found', reason: noCredential(model).message };
+  if (!hasCredential) return { outcome: 'not_found', reason: noCredential(model, catalog).message };
   if (decision.permitted.length > 0) return { outcome: 'permit', reason: null };
   return { outcome: 'deny', reason: denialMessage(denialReason(input, decision), names) };
 }

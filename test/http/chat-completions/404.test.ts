@@ -37,7 +37,7 @@ describe('a model that does not exist', () => {
 
     expect([answer.status, answer.json]).toEqual([
       404,
-      notFound('model_not_found', `The model \`${model}\` does not exist.`),
+      notFound('model_not_found', expect.stringMatching(`^The model \`${RegExp.escape(model)}\` does not exist\\.`)),
     ]);
   });
 
@@ -85,7 +85,8 @@ describe('a path that does not exist', () => {
     async (path) => {
       const answer = await send(gateway.origin, { method: 'POST', path });
 
-      expect([answer.status, answer.json]).toEqual([404, notFound('not_found', `There is nothing at ${path}.`)]);
+      const message = expect.stringMatching(`^There is nothing at ${RegExp.escape(path)}\\.`);
+      expect([answer.status, answer.json]).toEqual([404, notFound('not_found', message)]);
       expect(answer.headers['x-request-id']).toMatch(/^req_/);
     },
   );

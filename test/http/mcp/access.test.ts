@@ -1,6 +1,5 @@
 // Who may call `/mcp`: the same keys, limits, addresses and words as on the REST endpoints.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { JSON_TYPE } from '../../support/chat.ts';
 import { addKey, addRule, disable, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callTool, postMcp, resultOf, rpc, rpcErrorOf, toolResultOf } from '../../support/mcp.ts';
 import { send } from '../../support/request.ts';
@@ -176,13 +175,6 @@ it('a body that is too large is refused with 413', async () => {
   await small.close();
 
   expect([answer.status, rpcErrorOf(answer)]).toMatchObject([413, { data: { code: 'request_too_large' } }]);
-});
-
-it('other endpoints do not take x-api-key', async () => {
-  const headers = [['x-api-key', gateway.firstRun.gatewayKey], JSON_TYPE] as const;
-  const answer = await send(gateway.origin, { method: 'POST', path: '/v1/chat/completions', headers, body: '{}' });
-
-  expect(answer.status).toBe(401);
 });
 
 describe('a stream for notifications', () => {

@@ -39,7 +39,7 @@ async function listed(query = ''): Promise<ModelList['data']> {
 
 const notFound = (id: string) => ({
   error: {
-    message: `The model \`${id}\` does not exist.`,
+    message: expect.stringMatching(`^The model \`${RegExp.escape(id)}\` does not exist\\.`),
     type: 'invalid_request_error',
     param: null,
     code: 'model_not_found',
