@@ -220,6 +220,7 @@ async function build(
   const front = await listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' });
   listeners.push(front);
   policy.follow(gateway.activate);
+  if (config.checkProviders) void gateway.checkProviders();
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));

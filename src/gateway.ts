@@ -10,6 +10,7 @@ import { createAnswers } from './core/call/answers.ts';
 import { Health } from './core/call/health.ts';
 import { ResponseCache } from './core/chat/response-cache.ts';
 import { createCheckAddress } from './core/models/check-address.ts';
+import { checkEnvironment, environmentAccesses } from './core/models/check-providers.ts';
 import { createListModels } from './core/models/list-models.ts';
 import { createFindReach } from './core/models/reach.ts';
 import { createFindReachable } from './core/models/reachable.ts';
@@ -61,6 +62,8 @@ export interface Gateway {
   readonly load: Load;
   /** Why no more requests should come; undefined: they may. */
   readiness(): Promise<string | undefined>;
+  /** Tries the credentials of the environment, in the background. */
+  checkProviders(): Promise<void>;
   /** The next decision is made by this policy. */
   activate(next: PolicyInForce): void;
   cacheEntries(): number;
@@ -205,6 +208,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     app,
     load,
     readiness,
+    checkProviders: () => checkEnvironment(environmentAccesses(config, providers), { transport, telemetry, stopping }),
     activate: policy.activate,
     cacheEntries: () => cache.entries,
     cacheBytes: () => cache.bytes,

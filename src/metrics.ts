@@ -97,6 +97,8 @@ export interface Metrics {
   decided(reason: string | undefined): void;
   policyEvaluated(durationMs: number): void;
   cacheLookedUp(result: 'hit' | 'miss'): void;
+  /** A credential of the environment was tried at the start. @param result `works`, or why it does not */
+  providerChecked(provider: string, result: string): void;
   /** A bundle from elsewhere was put in force. */
   policyActivated(): void;
   /** @param code why a bundle from elsewhere was not put in force */
@@ -173,6 +175,12 @@ export const METRICS = {
   evaluation: histogram('policy_evaluation', BUCKETS.evaluation, 'Time to evaluate the policy for one decision.'),
   policyActivations: counter('policy_activations', 'Policy bundles from elsewhere that were put in force.'),
   policyRefusals: counter('policy_refusals', 'Policy bundles that were refused, and looks that found none.', 'code'),
+  providerChecks: counter(
+    'provider_checks',
+    'Credentials of the environment that were tried at the start.',
+    'provider',
+    'result',
+  ),
   cacheLookups: counter('cache_lookups', 'Lookups in the cache of answers.', 'result'),
   commit: histogram('writer_commit', BUCKETS.commit, 'Time of one transaction of the writer.'),
   loopDelay: histogram(
@@ -262,6 +270,7 @@ function instruments(registers: Registry[]) {
     evaluation: new Histogram({ ...METRICS.evaluation, registers }),
     policyActivations: counts(METRICS.policyActivations),
     policyRefusals: counts(METRICS.policyRefusals),
+    providerChecks: counts(METRICS.providerChecks),
     cacheLookups: counts(METRICS.cacheLookups),
     commit: new Histogram({ ...METRICS.commit, registers }),
     loopDelay: new Histogram({ ...METRICS.loopDelay, registers }),
@@ -390,6 +399,9 @@ export function createMetrics(): Metrics {
       counted.decisions.of(reason === 'none' ? 'permit' : 'deny').of(reason).count += 1;
     },
     policyEvaluated: (durationMs) => counted.evaluation.observe(durationMs / 1000),
+    providerChecked(provider, result) {
+      counted.providerChecks.of(provider).of(result).count += 1;
+    },
     cacheLookedUp(result) {
       counted.cacheLookups.of(result).count += 1;
     },

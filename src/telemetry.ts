@@ -57,8 +57,19 @@ export interface AttemptFailure {
   readonly said: string;
 }
 
+/** Why a credential of the environment does not work. */
+interface ProviderFailure {
+  readonly cause: string;
+  readonly explanation: string;
+  /** Nothing is known of the credential: the provider was not reached. */
+  readonly isUnreached: boolean;
+}
+
 /** Everything that is logged or counted, one helper for each event, so that redaction and names live in one place. */
-export interface Telemetry extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved' | 'loopDelayed'> {
+export interface Telemetry
+  extends Omit<Metrics, 'requestEnded' | 'attemptEnded' | 'overReserved' | 'loopDelayed' | 'providerChecked'> {
+  /** A credential of the environment was tried at the start. @param source its variable @param failure undefined: it works */
+  providerChecked(provider: string, source: string, failure: ProviderFailure | undefined): void;
   /** @param route the path of the route as it was declared, or `other` */
   access(record: AccessRecord, route: string): void;
   /** A fault of ours that a caller saw as a 500 or 503, or what ended a stream midway: its cause, for the operator alone. */
@@ -174,6 +185,15 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       requestEnded(route, record.status, record.code);
     },
     failure: (requestId, error) => log.error({ requestId, error: errorText(error) }, 'failure'),
+    providerChecked: (provider, source, failure) => {
+      metrics.providerChecked(provider, failure?.cause ?? 'works');
+      if (failure === undefined) return;
+      const { cause, explanation, isUnreached } = failure;
+      const fields = { provider, variable: source, cause };
+      // Who runs offline knows it.
+      if (isUnreached) log.info(fields, `${source} could not be checked: ${explanation}`);
+      else log.warn(fields, `${source} does not work: ${explanation}`);
+    },
     attemptSucceeded: (target) => attemptEnded(target, 'none'),
     attemptFailed: (callId, mapping, { errorType, detail, said }) => {
       log.warn({ callId, mapping: mapping.id, errorType, detail }, 'attempt failed');

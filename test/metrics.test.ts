@@ -211,6 +211,7 @@ describe('the metrics', () => {
         POLICY_BUNDLE: bundle,
         POLICY_BUNDLE_POLL_SECONDS: '1',
         BUDGET_METRICS: 'on',
+        CHECK_PROVIDERS: 'on',
       },
       true,
     );

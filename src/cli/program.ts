@@ -18,6 +18,7 @@ import { organizationCommands } from './commands/organization-commands.ts';
 import { policyCommands } from './commands/policy/policy-commands.ts';
 import { projectCommands } from './commands/project-commands.ts';
 import { providerKeyCommands } from './commands/provider-key-commands.ts';
+import { providersCommands } from './commands/providers-command.ts';
 import { ruleCommands } from './commands/rule-commands.ts';
 import { secretsCommands } from './commands/secrets-commands.ts';
 import { tagCommands } from './commands/tag-commands.ts';
@@ -90,6 +91,7 @@ export function createProgram(env: Environment): Command {
   policyCommands(program, env);
   modelsCommand(program, env);
   program.commandsGroup('Providers and models:');
+  providersCommands(program, env);
   providerKeyCommands(program, env);
   customProviderCommands(program, env);
   customModelCommands(program, env);

@@ -48,6 +48,8 @@ export interface Config {
   /** Whose signatures bundles must bear: of the server, and of commands that check one. */
   readonly bundleTrust: BundleTrustConfig;
   readonly sandbox: boolean;
+  /** Whether credentials of the environment are tried after a start. */
+  readonly checkProviders: boolean;
   /** Of an image request that names none. */
   readonly defaultImageModel: string;
   /** The one that moderates. */
@@ -153,6 +155,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       scope: variables.POLICY_BUNDLE_SCOPE,
     },
     sandbox: variables.SANDBOX === 'on',
+    checkProviders: variables.CHECK_PROVIDERS === 'on',
     defaultImageModel: variables.DEFAULT_IMAGE_MODEL,
     moderationModel: variables.MODERATION_MODEL,
     nanoBananaModel: variables.NANO_BANANA_MODEL,

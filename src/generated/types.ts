@@ -4675,6 +4675,10 @@ export interface Environment {
    */
   SANDBOX: 'on' | 'off';
   /**
+   * After a start each credential of the environment is tried once at its provider, in the background, and one that does not work is named in the log. `off`: none is tried.
+   */
+  CHECK_PROVIDERS: 'on' | 'off';
+  /**
    * The model of an image request that names none.
    */
   DEFAULT_IMAGE_MODEL: string;

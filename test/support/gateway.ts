@@ -34,7 +34,13 @@ export interface TestGateway {
 }
 
 /** Ports of its own, no log: what a test does not state must not matter. */
-const QUIET: Environment = { PORT: '0', MANAGEMENT_PORT: '0', ACCESS_LOG: 'off', LOG_LEVEL: 'silent' };
+const QUIET: Environment = {
+  PORT: '0',
+  MANAGEMENT_PORT: '0',
+  ACCESS_LOG: 'off',
+  LOG_LEVEL: 'silent',
+  CHECK_PROVIDERS: 'off',
+};
 
 export const newDataDir = (): string => mkdtempSync(path.join(tmpdir(), 'portcullis-test-'));
 

@@ -12,6 +12,7 @@ export const GUARD_URL = new URL('./network-guard.js', import.meta.url).href;
 export const childEnv = (env: Environment = {}): Environment => ({
   PATH: process.env.PATH ?? delimiter,
   NODE_OPTIONS: `--import=${GUARD_URL}`,
+  CHECK_PROVIDERS: 'off',
   ...(process.env.NETWORK_GUARD_LOG === undefined ? {} : { NETWORK_GUARD_LOG: process.env.NETWORK_GUARD_LOG }),
   ...env,
 });

@@ -85,7 +85,7 @@ async function read(request: IncomingMessage): Promise<Received> {
   const chunks: Buffer[] = [];
   for await (const bytes of request) chunks.push(bytes);
   const text = Buffer.concat(chunks).toString('utf8');
-  const parsed: unknown = JSON.parse(text);
+  const parsed: unknown = text === '' ? undefined : JSON.parse(text);
   return { path: request.url ?? '', headers: request.headers, text, json: parsed };
 }
 
