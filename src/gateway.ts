@@ -123,6 +123,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     cache,
     totalTimeoutMs: timeouts.total,
     defaultMaxOutputTokens: config.defaultMaxOutputTokens,
+    minOutputTokens: config.minOutputTokens,
     defaultImageModel: config.defaultImageModel,
     moderationModel: config.moderationModel,
   };

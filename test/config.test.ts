@@ -33,6 +33,7 @@ describe('the configuration', () => {
       allowPrivateUpstreams: [],
       allowPrivateClients: [],
       defaultMaxOutputTokens: 16_384,
+      minOutputTokens: 256,
       dataDir: path.join(root, 'data'),
       durability: 'normal',
       retentionDays: undefined,
@@ -111,6 +112,7 @@ describe('the configuration', () => {
       MAX_RESPONSE_BYTES: '5',
       CACHE_MAX_BYTES: '14',
       DEFAULT_MAX_OUTPUT_TOKENS: '23',
+      MIN_OUTPUT_TOKENS: '24',
       RATE_LIMIT_CHAT_PER_MINUTE: '15',
       RATE_LIMIT_IMAGES_PER_MINUTE: 'off',
       RATE_LIMIT_MODELS_PER_MINUTE: '16',
@@ -175,6 +177,7 @@ describe('the configuration', () => {
         cacheBytes: 14,
       },
       defaultMaxOutputTokens: 23,
+      minOutputTokens: 24,
       rateLimits: { chat: 15, images: undefined, models: 16, moderations: 17, mcp: 24, management: 22 },
       timeouts: {
         requestHeaders: 6,

@@ -80,6 +80,7 @@ export interface Config {
   };
   /** Most output tokens for a key with a spend limit where neither the caller nor the model's limits tell. */
   readonly defaultMaxOutputTokens: number;
+  readonly minOutputTokens: number;
   readonly rateLimits: RateLimits;
   readonly timeouts: {
     readonly requestHeaders: number;
@@ -184,6 +185,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
       cacheBytes: Number(variables.CACHE_MAX_BYTES),
     },
     defaultMaxOutputTokens: Number(variables.DEFAULT_MAX_OUTPUT_TOKENS),
+    minOutputTokens: Number(variables.MIN_OUTPUT_TOKENS),
     rateLimits: {
       chat: numberOrOff(variables.RATE_LIMIT_CHAT_PER_MINUTE),
       images: numberOrOff(variables.RATE_LIMIT_IMAGES_PER_MINUTE),

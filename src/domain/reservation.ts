@@ -21,7 +21,7 @@ export interface WorstCase {
   /** With less it cannot be made. */
   readonly least: bigint;
   /** The most of it that an amount of at least `least` pays for. */
-  within(amount: bigint): Reservation;
+  within(amount: bigint): Omit<Reservation, 'limit'>;
 }
 
 /** What is held back for an open call. */
@@ -29,6 +29,8 @@ export interface Reservation {
   readonly amount: bigint;
   /** Tokens of output, for each choice, that it pays for; null where the call itself says how many. */
   readonly maxOutputTokens: number | null;
+  /** The limit that leaves the least, and whose it is. */
+  readonly limit: string;
 }
 
 /** What one of the limits leaves. */
@@ -105,5 +107,6 @@ export function reserve(
   if (leaves === undefined || frees === undefined) throw new Error('a key without a limit reserves nothing');
   if (worstCase.least > leaves.left) return tooExpensive(leaves, worstCase.least);
   if (worstCase.least > frees.free) return budgetReserved(frees, worstCase.least);
-  return worstCase.within(frees.free);
+  const { amount, maxOutputTokens } = worstCase.within(frees.free);
+  return { amount, maxOutputTokens, limit: frees.limit };
 }

@@ -25,6 +25,8 @@ export interface CompleteChatDeps extends DispatchChatDeps, ResolveDeps, Authori
   readonly clock: Clock;
   /** Most output tokens for a key with a limit where nothing else tells. */
   readonly defaultMaxOutputTokens: number;
+  /** Fewest to which a limit may shorten an answer. */
+  readonly minOutputTokens: number;
 }
 
 /**
@@ -42,7 +44,7 @@ export async function completeChat(
   const stream = request.stream === true;
   const requestedModel = request.model;
   const facts: CallFacts = { principal, context, action: 'chat', requestedModel, requestedProvider, order, stream };
-  const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens);
+  const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens, deps.minOutputTokens);
   const permitted = await permit(deps, facts, candidates, () => ({
     demand: findDemand(),
     toolNames: toolNames(request),
@@ -66,7 +68,7 @@ export async function completeChat(
       : {
           keep: (kept) => {
             // What one key's limit has cut short is no answer for another's.
-            if (call.outputLimit(kept.mapping)?.isCut !== true) cache.set(key(kept.mapping), kept, cacheSeconds);
+            if (call.outputLimit(kept.mapping)?.cutBy === undefined) cache.set(key(kept.mapping), kept, cacheSeconds);
           },
         }),
   };

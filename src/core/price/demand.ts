@@ -19,6 +19,8 @@ export interface Demand {
   readonly maxOutputTokens: number | undefined;
   /** The same where nobody names them and neither the longest answer nor the context of the model is known. */
   readonly defaultMaxOutputTokens: number;
+  /** Fewest to which a spend limit may shorten an answer of which the caller named no maximum. */
+  readonly minOutputTokens: number;
   /** Of a predicted answer: what is not used of it is charged as output. */
   readonly predictedTokens: number;
   readonly speaks: boolean;
@@ -154,7 +156,7 @@ function searchesOf({ tools, web_search_options: options }: ChatRequest): number
 }
 
 /** What a chat asks for. */
-export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number): Demand {
+export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number, minOutputTokens: number): Demand {
   const media = mediaOf(request);
   const searches = searchesOf(request);
   const tools = request.tools ?? [];
@@ -169,6 +171,7 @@ export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number)
     choices: request.n ?? 1,
     maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
     defaultMaxOutputTokens,
+    minOutputTokens,
     predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
     speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
     searches,
@@ -182,6 +185,7 @@ const NOTHING_BUT_TEXT = {
   promptImages: 0,
   maxOutputTokens: undefined,
   defaultMaxOutputTokens: 0,
+  minOutputTokens: 0,
   predictedTokens: 0,
   speaks: false,
   searches: 0,

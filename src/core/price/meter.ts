@@ -178,8 +178,14 @@ function costDetails(cost: Cost): CostDetails {
 
 function usageInfo(usage: Usage, cost: Cost, limit: OutputLimit | undefined): string | undefined {
   const notes = [];
-  if (limit?.isOurs === true)
-    notes.push(`A usage limit applies to this API key: each choice was limited to ${limit.tokens} tokens.`);
+  if (limit?.isOurs === true) {
+    const { tokens, cutBy } = limit;
+    notes.push(
+      cutBy === undefined
+        ? `A usage limit applies to this API key: each choice was limited to ${tokens} tokens.`
+        : `Each choice was limited to ${tokens} tokens: the ${cutBy} pays for no more.`,
+    );
+  }
   if (usage.estimated) notes.push(ESTIMATED);
   if (usage.rough) notes.push(ROUGH);
   if (cost.hasFailedAttempts === true) notes.push(FAILED_ATTEMPTS);

@@ -126,9 +126,12 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
 
 /**
  * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
- * with as much output as their key's limit pays for, and with one token at least.
+ * with as much output as their key's limit pays for, but not with less than an answer needs.
  */
-export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens: named }: Demand): WorstCase {
+export function worstCaseOf(
+  bounds: readonly Bound[],
+  { action, maxOutputTokens: named, minOutputTokens }: Demand,
+): WorstCase {
   const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
   const at = (tokens: number): bigint =>
     bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
@@ -137,7 +140,7 @@ export function worstCaseOf(bounds: readonly Bound[], { action, maxOutputTokens:
     return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
   }
   return {
-    least: at(1),
+    least: at(minOutputTokens),
     within(amount) {
       const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
       return { amount: at(tokens), maxOutputTokens: tokens };
@@ -150,8 +153,8 @@ export interface OutputLimit {
   readonly tokens: number;
   /** The caller named no maximum, or a larger one. */
   readonly isOurs: boolean;
-  /** The model could have given more: the limit of the key pays for no more. */
-  readonly isCut: boolean;
+  /** The limit that pays for no more, though the model could have given more. */
+  readonly cutBy: string | undefined;
 }
 
 /** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
@@ -162,7 +165,7 @@ export function outputLimit(
 ): OutputLimit | undefined {
   if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
   const tokens = Math.min(bound.maxOutputTokens, reservation.maxOutputTokens ?? bound.maxOutputTokens);
-  return { tokens, isOurs: tokens !== named, isCut: tokens < bound.maxOutputTokens };
+  return { tokens, isOurs: tokens !== named, cutBy: tokens < bound.maxOutputTokens ? reservation.limit : undefined };
 }
 
 /** The error for a key with a limit when no candidate has a known price: it is not the key's fault. */

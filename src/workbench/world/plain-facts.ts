@@ -26,7 +26,7 @@ export function plainWorstCases(
   { text_bytes: textTokens }: Pick<RequestFacts, 'text_bytes'>,
 ): RequestFacts['worst_case_cost'] {
   const demands: Record<PolicyInput['action'], Demand> = {
-    chat: chatDemand({ model: '', messages: [] }, LONGEST_ANSWER),
+    chat: chatDemand({ model: '', messages: [] }, LONGEST_ANSWER, 0),
     image: imageDemand({ model: '', prompt: '' }),
     moderation: MODERATION_DEMAND,
   };

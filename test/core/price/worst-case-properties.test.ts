@@ -122,8 +122,9 @@ it('a chat', () => {
       request,
       shares,
       fc.bigInt(0n, 10n ** 13n),
-      (all, asked, share, more) => {
-        const demand = chatDemand(asked, 16_384);
+      fc.integer({ min: 1, max: 1000 }),
+      (all, asked, share, more, least) => {
+        const demand = chatDemand(asked, 16_384, least);
         const bounded = all.flatMap((each): [Mapping, Bound][] => {
           const bound = boundOf(each, demand);
           return bound === undefined ? [] : [[each, bound]];
@@ -135,13 +136,15 @@ it('a chat', () => {
         );
         const left = worstCase.least + more;
 
-        const reservation = worstCase.within(left);
+        const reservation = { ...worstCase.within(left), limit: 'the limit' };
 
         expect(reservation.amount <= left).toBe(true);
         for (const [each, bound] of bounded) {
           // Where tokens of output cost nothing there may be any number of them.
           const tokens = outputLimit(bound, reservation, demand.maxOutputTokens)?.tokens ?? 1_000_000;
-          expect(tokens).toBeGreaterThanOrEqual(1);
+          expect(tokens).toBeGreaterThanOrEqual(
+            Math.min(least, demand.maxOutputTokens ?? least, bound.maxOutputTokens || 1),
+          );
           expect(costOf(reported(demand, each, tokens, share), each).total <= reservation.amount).toBe(true);
         }
       },
@@ -174,7 +177,7 @@ it('what an amount pays for is the most that it pays for', () => {
     perOutputToken: fc.bigInt(0n, 50n),
     maxOutputTokens: fc.integer({ min: 1, max: 300 }),
   });
-  const demand = chatDemand({ model: 'model', messages: [{ role: 'user', content: '' }] }, 16_384);
+  const demand = chatDemand({ model: 'model', messages: [{ role: 'user', content: '' }] }, 16_384, 1);
   fc.assert(
     fc.property(fc.array(bound, { minLength: 1, maxLength: 3 }), fc.bigInt(0n, 20_000n), (bounds, more) => {
       const worstCase = worstCaseOf(bounds, demand);
@@ -198,7 +201,7 @@ it('a text has no more tokens than the bytes that are counted for it, form inclu
       const messages = said.map((content) => ({ role: 'user' as const, content }));
       const tokens = said.reduce((sum, each) => sum + countTokens(each) + 4, 3);
 
-      expect(tokens).toBeLessThanOrEqual(chatDemand({ model: 'm', messages }, 16_384).textTokens);
+      expect(tokens).toBeLessThanOrEqual(chatDemand({ model: 'm', messages }, 16_384, 1).textTokens);
     }),
     { numRuns: 500 },
   );

@@ -22,7 +22,7 @@ const mapping = (more: Partial<Mapping> = {}): Mapping => ({
 
 const { maxOutput: _, ...endless } = mapping();
 
-const chatDemand = (request: ChatRequest) => demandOf(request, 16_384);
+const chatDemand = (request: ChatRequest, minOutputTokens = 1) => demandOf(request, 16_384, minOutputTokens);
 
 const asking = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: 'model',
@@ -306,8 +306,9 @@ describe('the worst case of several candidates', () => {
     const worst = worstCaseOf([cheap, dear], chatDemand(asking({ max_tokens: 500 })));
 
     expect([worst.least, worst.within(10_000n)]).toEqual([600n, { amount: 600n, maxOutputTokens: null }]);
-    expect(outputLimit(dear, worst.within(10_000n), 500)).toEqual({ tokens: 40, isOurs: true, isCut: false });
-    expect(outputLimit(cheap, worst.within(10_000n), 500)).toEqual({ tokens: 500, isOurs: false, isCut: false });
+    const reservation = { ...worst.within(10_000n), limit: 'the limit' };
+    expect(outputLimit(dear, reservation, 500)).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
+    expect(outputLimit(cheap, reservation, 500)).toEqual({ tokens: 500, isOurs: false, cutBy: undefined });
   });
 
   it('is as much output as an amount pays for at each of them, where the caller named none', () => {
@@ -321,8 +322,16 @@ describe('the worst case of several candidates', () => {
       { amount: 440n, maxOutputTokens: 39 },
       { amount: 101n, maxOutputTokens: 1 },
     ]);
-    expect(outputLimit(cheap, worst.within(449n), undefined)).toEqual({ tokens: 39, isOurs: true, isCut: true });
-    expect(outputLimit(dear, worst.within(599n), undefined)).toEqual({ tokens: 40, isOurs: true, isCut: false });
+    const within = (amount: bigint) => ({ ...worst.within(amount), limit: 'the limit' });
+    expect(outputLimit(cheap, within(449n), undefined)).toEqual({ tokens: 39, isOurs: true, cutBy: 'the limit' });
+    expect(outputLimit(dear, within(599n), undefined)).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
+  });
+
+  it('is no shorter output than an answer needs, or than the models have', () => {
+    const leastOf = (minOutputTokens: number, more: Partial<ChatRequest> = {}) =>
+      worstCaseOf([cheap, dear], chatDemand(asking(more), minOutputTokens)).least;
+    expect([leastOf(30), leastOf(256), leastOf(900)]).toEqual([350n, 450n, 600n]);
+    expect(leastOf(256, { max_tokens: 5 })).toBe(600n);
   });
 
   it('does not depend on the length of an answer that costs nothing by the token', () => {

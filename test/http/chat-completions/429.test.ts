@@ -24,7 +24,8 @@ const METERED = { maxOutput: 1000, pricing: { prompt: '0.000001', completion: '0
 
 beforeEach(async () => {
   upstream = await startUpstream();
-  gateway = await startGateway({ ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host }, { caching: true });
+  const env = { ALLOW_PRIVATE_UPSTREAMS: new URL(upstream.origin).host, MIN_OUTPUT_TOKENS: '1' };
+  gateway = await startGateway(env, { caching: true });
   addOwnModels(gateway.db, gateway.firstRun, upstream.origin, gateway.config.allowPrivateUpstreams, {
     flat: FLAT,
     metered: METERED,
@@ -114,7 +115,7 @@ describe('a caller with a limit who names no maximum', () => {
 
     expect(asked()).toEqual([{ ...body, model: 'metered', max_tokens: 70 }]);
     expect(completionOf(answer).usage.info).toBe(
-      'A usage limit applies to this API key: each choice was limited to 70 tokens.',
+      'Each choice was limited to 70 tokens: the all-time usage limit of this API key pays for no more.',
     );
     expect(callRow(gateway, answer)).toMatchObject({
       state: 'settled',
@@ -133,7 +134,7 @@ describe('a caller with a limit who names no maximum', () => {
     expect(asked()).toMatchObject([{ max_tokens: 70 }]);
     expect([done, chunks.at(-1)?.usage?.info]).toEqual([
       true,
-      'A usage limit applies to this API key: each choice was limited to 70 tokens.',
+      'Each choice was limited to 70 tokens: the all-time usage limit of this API key pays for no more.',
     ]);
   });
 

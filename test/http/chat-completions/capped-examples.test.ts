@@ -1,7 +1,11 @@
 // POST /v1/chat/completions with a key that has a spend limit: the README's own examples of upstreams and custom models work, and
 // every model is sent a longest answer (issue 12, 1).
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
+import { changeBudget } from '../../../src/admin/tenants/budgets.ts';
+import { newMember } from '../../../src/admin/tenants/new-member.ts';
+import { newId } from '../../../src/domain/id.ts';
 import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { addOwnModels } from '../../support/own-models.ts';
@@ -110,5 +114,58 @@ describe('the longest answer that is sent upstream', () => {
     await other.close();
 
     expect(sent).toEqual([2000, 512]);
+  });
+});
+
+describe('an answer that a limit shortens', () => {
+  /** Whatever is asked, its prompt costs the same, since the text has the same length. */
+  const body = (more: object = {}) => hello({ model: 'acme/output', ...more });
+  const bytes = Buffer.byteLength(JSON.stringify(body()));
+  /** A limit that pays for so many tokens of output, at 2 USD per million. */
+  const paying = (tokens: number, more = 0) => ((bytes + more + 2 * tokens) / 1e6).toFixed(6);
+
+  it.each([
+    ['a key', 'the all-time usage limit of this API key', (limit: string) => addKey(gateway, { usageLimit: limit })],
+    [
+      'a member',
+      'the all-time budget of the owner of this API key',
+      (limit: string) => {
+        const { db, firstRun } = gateway;
+        const actor = { kind: 'cli', organizationId: firstRun.organizationId } as const;
+        const id = newId('mem');
+        const member = { id, organizationId: firstRun.organizationId, email: `${id}@example.com`, name: null };
+        newMember(db, { ...member, role: 'admin' }, Date.now());
+        const owner = { kind: 'member', member: id } as const;
+        changeBudget(db, actor, owner, { usageLimit: limit }, Date.now());
+        return addKey(gateway, { createdBy: id, usageLimit: '5' });
+      },
+    ],
+  ])('has at least 256 tokens, or is refused: the limit of %s', async (_, limit, keyWith) => {
+    const [poor, enough] = [keyWith(paying(255)), keyWith(paying(256))];
+
+    const refused = await chat(gateway, body(), poor);
+    expect([refused.status, errorOf(refused).code]).toEqual([401, 'usage_limit_reached']);
+
+    const served = await chat(gateway, body(), enough);
+    expect(Object(upstream.received.at(-1)?.json).max_tokens).toBe(256);
+    expect(completionOf(served).usage.info).toBe(`Each choice was limited to 256 tokens: ${limit} pays for no more.`);
+  });
+
+  it('can be shorter where the caller asks for less', async () => {
+    const { token } = addKey(gateway, { usageLimit: paying(10, ',"max_tokens":10'.length) });
+    expect((await chat(gateway, body({ max_tokens: 10 }), { token })).status).toBe(200);
+  });
+
+  it('waits for the calls that run, where it would be long enough without them', async () => {
+    const { token } = addKey(gateway, { usageLimit: paying(300) });
+    const arrived = Promise.withResolvers<ServerResponse>();
+    upstream.begin((response) => arrived.resolve(response));
+    const first = chat(gateway, body({ max_tokens: 50 }), { token });
+    const response = await arrived.promise;
+    const second = await chat(gateway, body(), { token });
+    response.end(JSON.stringify(completion('Hello')));
+    await first;
+    upstream.begin(json(completion('Hello')));
+    expect([second.status, errorOf(second).code]).toEqual([429, 'budget_reserved']);
   });
 });
