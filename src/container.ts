@@ -12,6 +12,7 @@ import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { Rates } from './core/access/rate-limit.ts';
+import { isOddlyLow } from './domain/money.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
 import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
@@ -118,6 +119,7 @@ async function build(
   if (sandbox !== undefined) closers.add(() => sandbox.close());
   const catalog = createCatalog({ ...config, clock });
   warnOfUnknownModels(config, catalog, telemetry);
+  warnOfLowPrices(config, telemetry);
   const fault = pictureFault();
   if (fault !== undefined) {
     telemetry.warn(
@@ -233,6 +235,18 @@ async function build(
     providers: await store.read((db) => listActiveProviders(db, config)),
     close: () => closers.close(),
   };
+}
+
+/** Prices of upstreams are per million tokens, and elsewhere often per token. */
+function warnOfLowPrices({ upstreams }: Config, telemetry: Telemetry): void {
+  for (const { name, models } of upstreams) {
+    const low = models.filter(({ prices }) => isOddlyLow(prices.prompt) || isOddlyLow(prices.completion));
+    if (low.length === 0) continue;
+    telemetry.warn('a price is below 0.001 USD per million tokens: was it meant per token?', {
+      upstream: name,
+      models: low.map(({ id }) => id),
+    });
+  }
 }
 
 /** A configured model may be a custom one of an organization, so that the catalogue does not know it is no reason not to start. */

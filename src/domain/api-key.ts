@@ -72,6 +72,19 @@ export function reactivate(key: ApiKey, expiresAt: number, now: number): Partial
   return { status: 'active', disabledAt: null, expiresAt };
 }
 
+/** Another end, or null for none, of a regular key (403) that has not expired: an expired one is reactivated (400). */
+export function setEnd(key: ApiKey, expiresAt: number | null, now: number): Partial<ApiKey> {
+  checkChangeable(key, 'given an end');
+  if (key.kind !== 'regular') throw permissionDenied('A platform key cannot be given an end.');
+  if (key.expiresAt !== null && key.expiresAt <= now) {
+    throw invalidRequest('The key has expired: reactivate it with a new expiration in the future.', '/expiresAt');
+  }
+  if (expiresAt !== null && expiresAt <= now) {
+    throw invalidRequest('The new expiration must lie in the future.', '/expiresAt');
+  }
+  return { expiresAt };
+}
+
 /** What the background job does to a key whose TTL has passed: the status alone. */
 export const expire = (key: ApiKey, now: number): Partial<ApiKey> =>
   key.expiresAt !== null && key.expiresAt <= now ? { status: 'inactive' } : {};

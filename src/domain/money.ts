@@ -49,6 +49,13 @@ export const parseUsdPerMillion = (price: string | number, param: string | null 
 /** The shortest decimal text, in USD per million tokens, of a price in pico-dollars per token. */
 export const formatUsdPerMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n);
 
+/** Pico-dollars per token: 0.001 USD per million tokens. */
+const LEAST_USUAL_PRICE = 1000n;
+
+/** A price of a token so low that it was probably meant per token, and read per million. @param picoPerToken undefined: unknown */
+export const isOddlyLow = (picoPerToken: bigint | undefined): boolean =>
+  picoPerToken !== undefined && picoPerToken > 0n && picoPerToken < LEAST_USUAL_PRICE;
+
 /** The JSON number nearest to an amount, in USD: only for response fields that the specification types as number. */
 export const usdNumber = (pico: bigint): number => {
   if (pico === 0n) return 0;

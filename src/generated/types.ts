@@ -4703,6 +4703,10 @@ export interface Environment {
    */
   DEFAULT_MAX_OUTPUT_TOKENS: string;
   /**
+   * Fewest output tokens to which a spend limit may shorten an answer, where the caller names no maximum: a call whose limit pays for fewer is refused.
+   */
+  MIN_OUTPUT_TOKENS: string;
+  /**
    * Least severe level that is logged. At `debug`, and only there, the log has the words with which providers explain failures, which can quote prompts and answers: the start says so.
    */
   LOG_LEVEL: 'debug' | 'info' | 'warn' | 'error' | 'silent';

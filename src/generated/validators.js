@@ -35640,7 +35640,7 @@ export const validateMessageDialect = validate565;
 export const validateFieldShape = validate563;
 
 export const validateEnvironment = validate571;
-const schema237 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","REFUSED_REQUESTS_HOURS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","CHECK_PROVIDERS","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"REFUSED_REQUESTS_HOURS":{"type":"string","pattern":"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"CHECK_PROVIDERS":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema237 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","REFUSED_REQUESTS_HOURS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","CHECK_PROVIDERS","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","MIN_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"REFUSED_REQUESTS_HOURS":{"type":"string","pattern":"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"CHECK_PROVIDERS":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MIN_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern66 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern67 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern70 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -35653,23 +35653,23 @@ const pattern77 = new RegExp("^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A
 const pattern79 = new RegExp("^[!-~]{1,4096}$", "u");
 const pattern80 = new RegExp("^[1-9][0-9]{0,8}$", "u");
 const pattern81 = new RegExp("^([1-9][0-9]{0,2}|off)$", "u");
-const pattern86 = new RegExp("^[1-9][0-9]{0,10}$", "u");
-const pattern87 = new RegExp("^[1-9][0-9]{0,2}$", "u");
-const pattern88 = new RegExp("^[!-~]{16,4096}$", "u");
-const pattern99 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
-const pattern113 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
-const pattern115 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
-const pattern117 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
-const pattern118 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
-const pattern119 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
-const pattern121 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
-const pattern123 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
-const pattern124 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
-const pattern125 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
-const pattern126 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
-const pattern127 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
-const pattern128 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
-const pattern129 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
+const pattern87 = new RegExp("^[1-9][0-9]{0,10}$", "u");
+const pattern88 = new RegExp("^[1-9][0-9]{0,2}$", "u");
+const pattern89 = new RegExp("^[!-~]{16,4096}$", "u");
+const pattern100 = new RegExp("^([1-9][0-9]{0,8}|off)$", "u");
+const pattern114 = new RegExp("^[A-Z0-9]+_API_KEY$", "u");
+const pattern116 = new RegExp("^[A-Z0-9]+_BASE_URL$", "u");
+const pattern118 = new RegExp("^[A-Z0-9]+_FIELDS$", "u");
+const pattern119 = new RegExp("^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$", "u");
+const pattern120 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$", "u");
+const pattern122 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$", "u");
+const pattern124 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$", "u");
+const pattern125 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$", "u");
+const pattern126 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$", "u");
+const pattern127 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$", "u");
+const pattern128 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
+const pattern129 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
+const pattern130 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
 function validate571(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
@@ -35685,7 +35685,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.REFUSED_REQUESTS_HOURS === undefined) && (missing0 = "REFUSED_REQUESTS_HOURS"))) || ((data.POLICY_BUNDLE_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_POLL_SECONDS"))) || ((data.POLICY_BUNDLE_LONG_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_LONG_POLL_SECONDS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.CHECK_PROVIDERS === undefined) && (missing0 = "CHECK_PROVIDERS"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.DECISION_LOG_MAX_BYTES === undefined) && (missing0 = "DECISION_LOG_MAX_BYTES"))) || ((data.DECISION_LOG_KEPT_FILES === undefined) && (missing0 = "DECISION_LOG_KEPT_FILES"))) || ((data.BUDGET_METRICS === undefined) && (missing0 = "BUDGET_METRICS"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
+if((((((((((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.REFUSED_REQUESTS_HOURS === undefined) && (missing0 = "REFUSED_REQUESTS_HOURS"))) || ((data.POLICY_BUNDLE_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_POLL_SECONDS"))) || ((data.POLICY_BUNDLE_LONG_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_LONG_POLL_SECONDS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.CHECK_PROVIDERS === undefined) && (missing0 = "CHECK_PROVIDERS"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.MIN_OUTPUT_TOKENS === undefined) && (missing0 = "MIN_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.DECISION_LOG_MAX_BYTES === undefined) && (missing0 = "DECISION_LOG_MAX_BYTES"))) || ((data.DECISION_LOG_KEPT_FILES === undefined) && (missing0 = "DECISION_LOG_KEPT_FILES"))) || ((data.BUDGET_METRICS === undefined) && (missing0 = "BUDGET_METRICS"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
 validate571.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
@@ -36370,16 +36370,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.LOG_LEVEL !== undefined){
-let data30 = data.LOG_LEVEL;
+if(data.MIN_OUTPUT_TOKENS !== undefined){
+let data30 = data.MIN_OUTPUT_TOKENS;
 const _errs61 = errors;
-if(typeof data30 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs61){
+if(typeof data30 === "string"){
+if(!pattern80.test(data30)){
+validate571.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
-if(!(((((data30 === "debug") || (data30 === "info")) || (data30 === "warn")) || (data30 === "error")) || (data30 === "silent"))){
-validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema237.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+}
+else {
+validate571.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
+}
 }
 var valid0 = _errs61 === errors;
 }
@@ -36387,17 +36391,34 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.ACCESS_LOG !== undefined){
-let data31 = data.ACCESS_LOG;
+if(data.LOG_LEVEL !== undefined){
+let data31 = data.LOG_LEVEL;
 const _errs63 = errors;
-if(errors === _errs63){
-if(typeof data31 === "string"){
-if(func1(data31) > 4096){
+if(typeof data31 !== "string"){
+validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((((data31 === "debug") || (data31 === "info")) || (data31 === "warn")) || (data31 === "error")) || (data31 === "silent"))){
+validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema237.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs63 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ACCESS_LOG !== undefined){
+let data32 = data.ACCESS_LOG;
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data32 === "string"){
+if(func1(data32) > 4096){
 validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
-if(func1(data31) < 1){
+if(func1(data32) < 1){
 validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
@@ -36408,23 +36429,23 @@ validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/pro
 return false;
 }
 }
-var valid0 = _errs63 === errors;
+var valid0 = _errs65 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.DECISION_LOG_FILE !== undefined){
-let data32 = data.DECISION_LOG_FILE;
-const _errs65 = errors;
-if(errors === _errs65){
-if(typeof data32 === "string"){
-if(func1(data32) > 4096){
+let data33 = data.DECISION_LOG_FILE;
+const _errs67 = errors;
+if(errors === _errs67){
+if(typeof data33 === "string"){
+if(func1(data33) > 4096){
 validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
-if(func1(data32) < 1){
+if(func1(data33) < 1){
 validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
@@ -36435,18 +36456,18 @@ validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath
 return false;
 }
 }
-var valid0 = _errs65 === errors;
+var valid0 = _errs67 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.DECISION_LOG_MAX_BYTES !== undefined){
-let data33 = data.DECISION_LOG_MAX_BYTES;
-const _errs67 = errors;
-if(errors === _errs67){
-if(typeof data33 === "string"){
-if(!pattern86.test(data33)){
+let data34 = data.DECISION_LOG_MAX_BYTES;
+const _errs69 = errors;
+if(errors === _errs69){
+if(typeof data34 === "string"){
+if(!pattern87.test(data34)){
 validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36456,18 +36477,18 @@ validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schem
 return false;
 }
 }
-var valid0 = _errs67 === errors;
+var valid0 = _errs69 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.DECISION_LOG_KEPT_FILES !== undefined){
-let data34 = data.DECISION_LOG_KEPT_FILES;
-const _errs69 = errors;
-if(errors === _errs69){
-if(typeof data34 === "string"){
-if(!pattern87.test(data34)){
+let data35 = data.DECISION_LOG_KEPT_FILES;
+const _errs71 = errors;
+if(errors === _errs71){
+if(typeof data35 === "string"){
+if(!pattern88.test(data35)){
 validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -36477,18 +36498,18 @@ validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",sche
 return false;
 }
 }
-var valid0 = _errs69 === errors;
+var valid0 = _errs71 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.METRICS_TOKEN !== undefined){
-let data35 = data.METRICS_TOKEN;
-const _errs71 = errors;
-if(errors === _errs71){
-if(typeof data35 === "string"){
-if(!pattern88.test(data35)){
+let data36 = data.METRICS_TOKEN;
+const _errs73 = errors;
+if(errors === _errs73){
+if(typeof data36 === "string"){
+if(!pattern89.test(data36)){
 validate571.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
@@ -36498,35 +36519,35 @@ validate571.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs71 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.BUDGET_METRICS !== undefined){
-let data36 = data.BUDGET_METRICS;
-const _errs73 = errors;
-if(typeof data36 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data36 === "on") || (data36 === "off"))){
-validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
 var valid0 = _errs73 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_BODY_BYTES !== undefined){
-let data37 = data.MAX_BODY_BYTES;
+if(data.BUDGET_METRICS !== undefined){
+let data37 = data.BUDGET_METRICS;
 const _errs75 = errors;
-if(errors === _errs75){
-if(typeof data37 === "string"){
-if(!pattern86.test(data37)){
+if(typeof data37 !== "string"){
+validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data37 === "on") || (data37 === "off"))){
+validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs75 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.MAX_BODY_BYTES !== undefined){
+let data38 = data.MAX_BODY_BYTES;
+const _errs77 = errors;
+if(errors === _errs77){
+if(typeof data38 === "string"){
+if(!pattern87.test(data38)){
 validate571.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36536,18 +36557,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs75 === errors;
+var valid0 = _errs77 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_DEPTH !== undefined){
-let data38 = data.MAX_DEPTH;
-const _errs77 = errors;
-if(errors === _errs77){
-if(typeof data38 === "string"){
-if(!pattern87.test(data38)){
+let data39 = data.MAX_DEPTH;
+const _errs79 = errors;
+if(errors === _errs79){
+if(typeof data39 === "string"){
+if(!pattern88.test(data39)){
 validate571.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -36557,18 +36578,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/prop
 return false;
 }
 }
-var valid0 = _errs77 === errors;
+var valid0 = _errs79 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_VALUES !== undefined){
-let data39 = data.MAX_JSON_VALUES;
-const _errs79 = errors;
-if(errors === _errs79){
-if(typeof data39 === "string"){
-if(!pattern80.test(data39)){
+let data40 = data.MAX_JSON_VALUES;
+const _errs81 = errors;
+if(errors === _errs81){
+if(typeof data40 === "string"){
+if(!pattern80.test(data40)){
 validate571.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36578,18 +36599,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs79 === errors;
+var valid0 = _errs81 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_FIELDS !== undefined){
-let data40 = data.MAX_JSON_FIELDS;
-const _errs81 = errors;
-if(errors === _errs81){
-if(typeof data40 === "string"){
-if(!pattern80.test(data40)){
+let data41 = data.MAX_JSON_FIELDS;
+const _errs83 = errors;
+if(errors === _errs83){
+if(typeof data41 === "string"){
+if(!pattern80.test(data41)){
 validate571.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36599,18 +36620,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs81 === errors;
+var valid0 = _errs83 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_IN_FLIGHT !== undefined){
-let data41 = data.MAX_IN_FLIGHT;
-const _errs83 = errors;
-if(errors === _errs83){
-if(typeof data41 === "string"){
-if(!pattern80.test(data41)){
+let data42 = data.MAX_IN_FLIGHT;
+const _errs85 = errors;
+if(errors === _errs85){
+if(typeof data42 === "string"){
+if(!pattern80.test(data42)){
 validate571.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36620,18 +36641,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs83 === errors;
+var valid0 = _errs85 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BUFFERED_BYTES !== undefined){
-let data42 = data.MAX_BUFFERED_BYTES;
-const _errs85 = errors;
-if(errors === _errs85){
-if(typeof data42 === "string"){
-if(!pattern86.test(data42)){
+let data43 = data.MAX_BUFFERED_BYTES;
+const _errs87 = errors;
+if(errors === _errs87){
+if(typeof data43 === "string"){
+if(!pattern87.test(data43)){
 validate571.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36641,18 +36662,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs85 === errors;
+var valid0 = _errs87 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
-let data43 = data.MANAGEMENT_MAX_IN_FLIGHT;
-const _errs87 = errors;
-if(errors === _errs87){
-if(typeof data43 === "string"){
-if(!pattern80.test(data43)){
+let data44 = data.MANAGEMENT_MAX_IN_FLIGHT;
+const _errs89 = errors;
+if(errors === _errs89){
+if(typeof data44 === "string"){
+if(!pattern80.test(data44)){
 validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36662,18 +36683,18 @@ validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",sch
 return false;
 }
 }
-var valid0 = _errs87 === errors;
+var valid0 = _errs89 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
-let data44 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
-const _errs89 = errors;
-if(errors === _errs89){
-if(typeof data44 === "string"){
-if(!pattern86.test(data44)){
+let data45 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
+const _errs91 = errors;
+if(errors === _errs91){
+if(typeof data45 === "string"){
+if(!pattern87.test(data45)){
 validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36683,18 +36704,18 @@ validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES
 return false;
 }
 }
-var valid0 = _errs89 === errors;
+var valid0 = _errs91 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_RESPONSE_BYTES !== undefined){
-let data45 = data.MAX_RESPONSE_BYTES;
-const _errs91 = errors;
-if(errors === _errs91){
-if(typeof data45 === "string"){
-if(!pattern86.test(data45)){
+let data46 = data.MAX_RESPONSE_BYTES;
+const _errs93 = errors;
+if(errors === _errs93){
+if(typeof data46 === "string"){
+if(!pattern87.test(data46)){
 validate571.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36704,18 +36725,18 @@ validate571.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs91 === errors;
+var valid0 = _errs93 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CACHE_MAX_BYTES !== undefined){
-let data46 = data.CACHE_MAX_BYTES;
-const _errs93 = errors;
-if(errors === _errs93){
-if(typeof data46 === "string"){
-if(!pattern86.test(data46)){
+let data47 = data.CACHE_MAX_BYTES;
+const _errs95 = errors;
+if(errors === _errs95){
+if(typeof data47 === "string"){
+if(!pattern87.test(data47)){
 validate571.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36725,18 +36746,18 @@ validate571.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs93 === errors;
+var valid0 = _errs95 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data47 = data.RATE_LIMIT_CHAT_PER_MINUTE;
-const _errs95 = errors;
-if(errors === _errs95){
-if(typeof data47 === "string"){
-if(!pattern99.test(data47)){
+let data48 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+const _errs97 = errors;
+if(errors === _errs97){
+if(typeof data48 === "string"){
+if(!pattern100.test(data48)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36746,18 +36767,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",s
 return false;
 }
 }
-var valid0 = _errs95 === errors;
+var valid0 = _errs97 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data48 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
-const _errs97 = errors;
-if(errors === _errs97){
-if(typeof data48 === "string"){
-if(!pattern99.test(data48)){
+let data49 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+const _errs99 = errors;
+if(errors === _errs99){
+if(typeof data49 === "string"){
+if(!pattern100.test(data49)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36767,18 +36788,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs97 === errors;
+var valid0 = _errs99 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data49 = data.RATE_LIMIT_MODELS_PER_MINUTE;
-const _errs99 = errors;
-if(errors === _errs99){
-if(typeof data49 === "string"){
-if(!pattern99.test(data49)){
+let data50 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+const _errs101 = errors;
+if(errors === _errs101){
+if(typeof data50 === "string"){
+if(!pattern100.test(data50)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36788,18 +36809,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs99 === errors;
+var valid0 = _errs101 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data50 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data50 === "string"){
-if(!pattern99.test(data50)){
+let data51 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+const _errs103 = errors;
+if(errors === _errs103){
+if(typeof data51 === "string"){
+if(!pattern100.test(data51)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36809,18 +36830,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MI
 return false;
 }
 }
-var valid0 = _errs101 === errors;
+var valid0 = _errs103 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
-let data51 = data.RATE_LIMIT_MCP_PER_MINUTE;
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data51 === "string"){
-if(!pattern99.test(data51)){
+let data52 = data.RATE_LIMIT_MCP_PER_MINUTE;
+const _errs105 = errors;
+if(errors === _errs105){
+if(typeof data52 === "string"){
+if(!pattern100.test(data52)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36830,18 +36851,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",sc
 return false;
 }
 }
-var valid0 = _errs103 === errors;
+var valid0 = _errs105 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
-let data52 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
-const _errs105 = errors;
-if(errors === _errs105){
-if(typeof data52 === "string"){
-if(!pattern99.test(data52)){
+let data53 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
+const _errs107 = errors;
+if(errors === _errs107){
+if(typeof data53 === "string"){
+if(!pattern100.test(data53)){
 validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36851,18 +36872,18 @@ validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MIN
 return false;
 }
 }
-var valid0 = _errs105 === errors;
+var valid0 = _errs107 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data53 = data.REQUEST_HEADERS_TIMEOUT_MS;
-const _errs107 = errors;
-if(errors === _errs107){
-if(typeof data53 === "string"){
-if(!pattern80.test(data53)){
+let data54 = data.REQUEST_HEADERS_TIMEOUT_MS;
+const _errs109 = errors;
+if(errors === _errs109){
+if(typeof data54 === "string"){
+if(!pattern80.test(data54)){
 validate571.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36872,18 +36893,18 @@ validate571.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",s
 return false;
 }
 }
-var valid0 = _errs107 === errors;
+var valid0 = _errs109 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data54 = data.REQUEST_BODY_TIMEOUT_MS;
-const _errs109 = errors;
-if(errors === _errs109){
-if(typeof data54 === "string"){
-if(!pattern80.test(data54)){
+let data55 = data.REQUEST_BODY_TIMEOUT_MS;
+const _errs111 = errors;
+if(errors === _errs111){
+if(typeof data55 === "string"){
+if(!pattern80.test(data55)){
 validate571.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36893,18 +36914,18 @@ validate571.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",sche
 return false;
 }
 }
-var valid0 = _errs109 === errors;
+var valid0 = _errs111 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data55 = data.CONNECT_TIMEOUT_MS;
-const _errs111 = errors;
-if(errors === _errs111){
-if(typeof data55 === "string"){
-if(!pattern80.test(data55)){
+let data56 = data.CONNECT_TIMEOUT_MS;
+const _errs113 = errors;
+if(errors === _errs113){
+if(typeof data56 === "string"){
+if(!pattern80.test(data56)){
 validate571.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36914,18 +36935,18 @@ validate571.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPat
 return false;
 }
 }
-var valid0 = _errs111 === errors;
+var valid0 = _errs113 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data56 = data.FIRST_BYTE_TIMEOUT_MS;
-const _errs113 = errors;
-if(errors === _errs113){
-if(typeof data56 === "string"){
-if(!pattern80.test(data56)){
+let data57 = data.FIRST_BYTE_TIMEOUT_MS;
+const _errs115 = errors;
+if(errors === _errs115){
+if(typeof data57 === "string"){
+if(!pattern80.test(data57)){
 validate571.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36935,18 +36956,18 @@ validate571.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schema
 return false;
 }
 }
-var valid0 = _errs113 === errors;
+var valid0 = _errs115 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.IDLE_TIMEOUT_MS !== undefined){
-let data57 = data.IDLE_TIMEOUT_MS;
-const _errs115 = errors;
-if(errors === _errs115){
-if(typeof data57 === "string"){
-if(!pattern80.test(data57)){
+let data58 = data.IDLE_TIMEOUT_MS;
+const _errs117 = errors;
+if(errors === _errs117){
+if(typeof data58 === "string"){
+if(!pattern80.test(data58)){
 validate571.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36956,18 +36977,18 @@ validate571.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs115 === errors;
+var valid0 = _errs117 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data58 = data.TOTAL_TIMEOUT_MS;
-const _errs117 = errors;
-if(errors === _errs117){
-if(typeof data58 === "string"){
-if(!pattern80.test(data58)){
+let data59 = data.TOTAL_TIMEOUT_MS;
+const _errs119 = errors;
+if(errors === _errs119){
+if(typeof data59 === "string"){
+if(!pattern80.test(data59)){
 validate571.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36977,18 +36998,18 @@ validate571.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:
 return false;
 }
 }
-var valid0 = _errs117 === errors;
+var valid0 = _errs119 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data59 = data.KEEP_ALIVE_COMMENT_MS;
-const _errs119 = errors;
-if(errors === _errs119){
-if(typeof data59 === "string"){
-if(!pattern80.test(data59)){
+let data60 = data.KEEP_ALIVE_COMMENT_MS;
+const _errs121 = errors;
+if(errors === _errs121){
+if(typeof data60 === "string"){
+if(!pattern80.test(data60)){
 validate571.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36998,18 +37019,18 @@ validate571.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schema
 return false;
 }
 }
-var valid0 = _errs119 === errors;
+var valid0 = _errs121 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data60 = data.SHUTDOWN_GRACE_MS;
-const _errs121 = errors;
-if(errors === _errs121){
-if(typeof data60 === "string"){
-if(!pattern80.test(data60)){
+let data61 = data.SHUTDOWN_GRACE_MS;
+const _errs123 = errors;
+if(errors === _errs123){
+if(typeof data61 === "string"){
+if(!pattern80.test(data61)){
 validate571.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37019,7 +37040,7 @@ validate571.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath
 return false;
 }
 }
-var valid0 = _errs121 === errors;
+var valid0 = _errs123 === errors;
 }
 else {
 var valid0 = true;
@@ -37056,6 +37077,7 @@ props0.NANO_BANANA_MODEL = true;
 props0.UPLOAD_DIR = true;
 props0.METADATA_FORM = true;
 props0.DEFAULT_MAX_OUTPUT_TOKENS = true;
+props0.MIN_OUTPUT_TOKENS = true;
 props0.LOG_LEVEL = true;
 props0.ACCESS_LOG = true;
 props0.DECISION_LOG_FILE = true;
@@ -37089,12 +37111,12 @@ props0.KEEP_ALIVE_COMMENT_MS = true;
 props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
-if(pattern113.test(key0)){
-let data61 = data[key0];
-const _errs123 = errors;
-if(errors === _errs123){
-if(typeof data61 === "string"){
-if(!pattern79.test(data61)){
+if(pattern114.test(key0)){
+let data62 = data[key0];
+const _errs125 = errors;
+if(errors === _errs125){
+if(typeof data62 === "string"){
+if(!pattern79.test(data62)){
 validate571.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -37104,24 +37126,24 @@ validate571.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs123 === errors;
+var valid1 = _errs125 === errors;
 props0[key0] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key1 in data){
-if(pattern115.test(key1)){
-let data62 = data[key1];
-const _errs125 = errors;
-if(errors === _errs125){
-if(typeof data62 === "string"){
-if(func1(data62) > 2048){
+if(pattern116.test(key1)){
+let data63 = data[key1];
+const _errs127 = errors;
+if(errors === _errs127){
+if(typeof data63 === "string"){
+if(func1(data63) > 2048){
 validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern70.test(data62)){
+if(!pattern70.test(data63)){
 validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -37132,19 +37154,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs125 === errors;
+var valid1 = _errs127 === errors;
 props0[key1] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key2 in data){
-if(pattern117.test(key2)){
-let data63 = data[key2];
-const _errs127 = errors;
-if(errors === _errs127){
-if(typeof data63 === "string"){
-if(!pattern118.test(data63)){
+if(pattern118.test(key2)){
+let data64 = data[key2];
+const _errs129 = errors;
+if(errors === _errs129){
+if(typeof data64 === "string"){
+if(!pattern119.test(data64)){
 validate571.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -37154,24 +37176,24 @@ validate571.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs127 === errors;
+var valid1 = _errs129 === errors;
 props0[key2] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key3 in data){
-if(pattern119.test(key3)){
-let data64 = data[key3];
-const _errs129 = errors;
-if(errors === _errs129){
-if(typeof data64 === "string"){
-if(func1(data64) > 2048){
+if(pattern120.test(key3)){
+let data65 = data[key3];
+const _errs131 = errors;
+if(errors === _errs131){
+if(typeof data65 === "string"){
+if(func1(data65) > 2048){
 validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern70.test(data64)){
+if(!pattern70.test(data65)){
 validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -37182,19 +37204,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs129 === errors;
+var valid1 = _errs131 === errors;
 props0[key3] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key4 in data){
-if(pattern121.test(key4)){
-let data65 = data[key4];
-const _errs131 = errors;
-if(errors === _errs131){
-if(typeof data65 === "string"){
-if(!pattern79.test(data65)){
+if(pattern122.test(key4)){
+let data66 = data[key4];
+const _errs133 = errors;
+if(errors === _errs133){
+if(typeof data66 === "string"){
+if(!pattern79.test(data66)){
 validate571.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -37204,19 +37226,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs131 === errors;
+var valid1 = _errs133 === errors;
 props0[key4] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key5 in data){
-if(pattern123.test(key5)){
-let data66 = data[key5];
-const _errs133 = errors;
-if(errors === _errs133){
-if(typeof data66 === "string"){
-if(!pattern124.test(data66)){
+if(pattern124.test(key5)){
+let data67 = data[key5];
+const _errs135 = errors;
+if(errors === _errs135){
+if(typeof data67 === "string"){
+if(!pattern125.test(data67)){
 validate571.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -37226,19 +37248,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs133 === errors;
+var valid1 = _errs135 === errors;
 props0[key5] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key6 in data){
-if(pattern125.test(key6)){
-let data67 = data[key6];
-const _errs135 = errors;
-if(errors === _errs135){
-if(typeof data67 === "string"){
-if(!pattern126.test(data67)){
+if(pattern126.test(key6)){
+let data68 = data[key6];
+const _errs137 = errors;
+if(errors === _errs137){
+if(typeof data68 === "string"){
+if(!pattern127.test(data68)){
 validate571.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -37248,19 +37270,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs135 === errors;
+var valid1 = _errs137 === errors;
 props0[key6] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key7 in data){
-if(pattern127.test(key7)){
-let data68 = data[key7];
-const _errs137 = errors;
-if(errors === _errs137){
-if(typeof data68 === "string"){
-if(!pattern128.test(data68)){
+if(pattern128.test(key7)){
+let data69 = data[key7];
+const _errs139 = errors;
+if(errors === _errs139){
+if(typeof data69 === "string"){
+if(!pattern129.test(data69)){
 validate571.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -37270,19 +37292,19 @@ validate571.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs137 === errors;
+var valid1 = _errs139 === errors;
 props0[key7] = true;
 }
 }
 if(valid1){
 var valid1 = true;
 for(const key8 in data){
-if(pattern129.test(key8)){
-let data69 = data[key8];
-const _errs139 = errors;
-if(errors === _errs139){
-if(typeof data69 === "string"){
-if(!pattern118.test(data69)){
+if(pattern130.test(key8)){
+let data70 = data[key8];
+const _errs141 = errors;
+if(errors === _errs141){
+if(typeof data70 === "string"){
+if(!pattern119.test(data70)){
 validate571.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -37292,8 +37314,9 @@ validate571.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs139 === errors;
+var valid1 = _errs141 === errors;
 props0[key8] = true;
+}
 }
 }
 }
@@ -37588,7 +37611,7 @@ validate572.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateGenerateImageArguments = validate573;
 const schema239 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern133 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
+const pattern134 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="GenerateImageArguments" */;
@@ -37665,7 +37688,7 @@ let data2 = data.size;
 const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern133.test(data2)){
+if(!pattern134.test(data2)){
 validate573.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
@@ -37725,7 +37748,7 @@ validate573.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 export const validateNanoBananaArguments = validate574;
 const schema240 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern134 = new RegExp("^[^/\\\\]*$", "u");
+const pattern135 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate574(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="NanoBananaArguments" */;
@@ -37791,7 +37814,7 @@ validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/prope
 return false;
 }
 else {
-if(!pattern134.test(data1)){
+if(!pattern135.test(data1)){
 validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
 return false;
 }
@@ -38860,7 +38883,7 @@ validate582.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicIt
 export const validatePasskeyAssertion = validate583;
 const schema249 = {"type":"object","required":["next","credential"],"additionalProperties":false,"properties":{"next":{"type":"string","maxLength":2048},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","authenticatorData","signature"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"authenticatorData":{"$ref":"PasskeyBytes"},"signature":{"$ref":"PasskeyBytes"}}}}}},"$id":"PasskeyAssertion"};
 const schema250 = {"type":"string","maxLength":12000,"pattern":"^[A-Za-z0-9_-]+$","$id":"PasskeyBytes"};
-const pattern135 = new RegExp("^[A-Za-z0-9_-]+$", "u");
+const pattern136 = new RegExp("^[A-Za-z0-9_-]+$", "u");
 
 function validate584(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyBytes" */;
@@ -38880,7 +38903,7 @@ validate584.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength"
 return false;
 }
 else {
-if(!pattern135.test(data)){
+if(!pattern136.test(data)){
 validate584.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
 return false;
 }
@@ -39336,7 +39359,7 @@ export const validatePasskeyBytes = validate584;
 export const validateBundleState = validate595;
 const schema252 = {"type":"object","additionalProperties":false,"required":["active","history"],"properties":{"active":{"$ref":"KnownBundle"},"previous":{"$ref":"KnownBundle"},"held":{"type":"string"},"newest":{"$ref":"SignedAs"},"unnumbered":{"type":"array","items":{"type":"string"}},"refusal":{"$ref":"SourceRefusal"},"setAside":{"type":"string"},"history":{"type":"array","items":{"$ref":"BundleEvent"}}},"$id":"BundleState"};
 const schema253 = {"type":"object","additionalProperties":false,"required":["archive","digest","revision","source","activatedAt"],"properties":{"archive":{"type":"string","pattern":"^[0-9a-f]{64}$"},"digest":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"activatedAt":{"type":"string"},"signedAs":{"$ref":"SignedAs"}},"$id":"KnownBundle"};
-const pattern136 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern137 = new RegExp("^[0-9a-f]{64}$", "u");
 const schema254 = {"type":"object","additionalProperties":false,"required":["number","content"],"properties":{"number":{"type":"integer","minimum":0},"content":{"type":"string"}},"$id":"SignedAs"};
 
 function validate597(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -39447,7 +39470,7 @@ let data0 = data.archive;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern136.test(data0)){
+if(!pattern137.test(data0)){
 validate596.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""}];
 return false;
 }
@@ -46693,7 +46716,7 @@ return errors === 0;
 }
 validate735.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const pattern147 = new RegExp("^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
+const pattern148 = new RegExp("^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
 function validate731(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
@@ -46944,7 +46967,7 @@ let data11 = data.deny;
 const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
-if(!pattern147.test(data11)){
+if(!pattern148.test(data11)){
 validate731.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }
@@ -47723,9 +47746,9 @@ export const validateLintFinding = validate742;
 
 export const validatePolicyFolder = validate745;
 const schema307 = {"type":"object","additionalProperties":false,"properties":{"source":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},"organization":{"$ref":"FolderOwner"},"groups":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"members":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"keys":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}}},"$id":"PolicyFolder"};
-const pattern148 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
+const pattern149 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
 const schema308 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":false,"patternProperties":{"^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$":{"$ref":"FolderRule"}}}},"$id":"FolderOwner"};
-const pattern149 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
+const pattern150 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
 const schema309 = {"type":"object","$id":"FolderRule"};
 
 function validate747(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -47789,7 +47812,7 @@ return false;
 else {
 const _errs4 = errors;
 for(const key1 in data0){
-if(!(pattern149.test(key1))){
+if(!(pattern150.test(key1))){
 validate746.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -47798,7 +47821,7 @@ break;
 if(_errs4 === errors){
 var valid1 = true;
 for(const key2 in data0){
-if(pattern149.test(key2)){
+if(pattern150.test(key2)){
 const _errs5 = errors;
 if(!(validate747(data0[key2], {instancePath:instancePath+"/rules/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key2,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
@@ -47860,7 +47883,7 @@ let data0 = data.source;
 const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
-if(!pattern148.test(data0)){
+if(!pattern149.test(data0)){
 validate745.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"+"\""}];
 return false;
 }

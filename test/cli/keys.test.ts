@@ -1,5 +1,8 @@
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createKey } from '../../src/admin/keys/keys.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
 import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
 import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
@@ -227,5 +230,108 @@ describe('portcullis keys create', () => {
       /^portcullis: warning: This key has no description and no limit: portcullis keys update key_\w+ --description <text> --limit <usd>\n$/,
     );
     expect((await create('--description', 'Named')).stderr).toBe('');
+  });
+});
+
+describe('portcullis keys roll', () => {
+  let portcullis: CommandLine;
+  beforeAll(async () => {
+    portcullis = await createCommandLine();
+    await portcullis.store.write((db) => {
+      const actor = { kind: 'cli', organizationId: portcullis.first.organizationId } as const;
+      const write = { now: Date.now(), pepper: portcullis.secrets.peppers[0] };
+      const { projectId } = portcullis.first;
+      const createdBy = db.connection.prepare<[], string>('SELECT id FROM members').pluck().get();
+      for (let number = 1; number <= 24; number += 1) {
+        createKey(db, actor, { projectId, createdBy, description: `Key ${number}` }, write);
+      }
+    });
+  });
+  afterAll(() => portcullis.close());
+
+  const hashes = () =>
+    portcullis.store.read((db) =>
+      db.connection.prepare<[], string>("SELECT secretHash FROM keys WHERE kind = 'regular' ORDER BY id").pluck().all(),
+    );
+  const hashOf = (token: string) => hashSecret(token, portcullis.secrets.peppers[0]);
+
+  it('gives every key of a member another token, in a new file that only its owner can read', async () => {
+    const file = path.join(portcullis.folder, 'tokens.jsonl');
+    const before = await hashes();
+
+    const all = ['keys', 'roll', '--owner', 'owner@localhost', '--output', file];
+    expect(await portcullis.run(...all, '--json')).toEqual({ code: 0, stdout: '', stderr: '' });
+
+    const rolled = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => Object(JSON.parse(line)));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(rolled).toHaveLength(25);
+    expect(rolled[1]).toEqual({
+      id: expect.stringMatching(/^key_/),
+      description: 'Key 1',
+      owner: 'owner@localhost',
+      token: expect.stringMatching(/^pcl_/),
+    });
+    const after = await hashes();
+    expect(rolled.map(({ token }) => hashOf(token))).toEqual(after);
+    expect(after.filter((hash) => before.includes(hash))).toEqual([]);
+
+    const again = await portcullis.run(...all);
+    expect([again.code, again.stderr]).toEqual([2, `portcullis: ${file}: this exists already.\n`]);
+    expect(await hashes()).toEqual(after);
+  });
+
+  it('prints the tokens of all keys as a table, and accepts the old ones for as long as it is asked to', async () => {
+    const old = await hashes();
+    const { code, stdout } = await portcullis.run('keys', 'roll', '--all', '--overlap', '1h');
+    const [titles, ...rows] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/));
+    expect([code, titles, rows.length]).toEqual([0, ['ID', 'DESCRIPTION', 'OWNER', 'TOKEN'], 25]);
+    expect(rows.map((cells) => hashOf(cells.at(-1) ?? ''))).toEqual(await hashes());
+    for (const hash of old) {
+      expect((await portcullis.store.findKeyByHash(hash))?.secretEndsAt).toBeGreaterThan(Date.now() + 3_500_000);
+    }
+  });
+
+  it.each([
+    [[], 'Name a key, or choose --all, --owner or --project.'],
+    [['Key 1', '--all'], 'Name a key, or choose --all, --owner or --project.'],
+    [['Key 1', '--output', 'x'], '--output goes with --all, --owner or --project.'],
+    [['--all', '--overlap', '8days'], 'An overlap is at most 7 days.'],
+    [['--owner', 'nobody@example.com'], 'There is no member'],
+  ])('changes nothing for %j', async (args, words) => {
+    const before = await hashes();
+    const { code, stderr } = await portcullis.run('keys', 'roll', ...args);
+    expect([code === 0, stderr]).toEqual([false, expect.stringContaining(words)]);
+    expect(await hashes()).toEqual(before);
+  });
+});
+
+describe('portcullis keys update --ttl', () => {
+  let portcullis: CommandLine;
+  beforeAll(async () => {
+    portcullis = await createCommandLine();
+  });
+  afterAll(() => portcullis.close());
+
+  const update = async (...args: string[]) =>
+    answerOf(await portcullis.run('keys', 'update', 'First gateway key', ...args, '--json'));
+
+  it('gives a key another end, or none, next to other changes', async () => {
+    const ended = await update('--ttl', '7days', '--limit', '5');
+    expect(Date.parse(ended.expiresAt ?? '') - Date.parse(ended.updatedAt)).toBe(7 * 86_400_000);
+    expect(ended.usageLimit).toBe('5');
+    expect((await update('--ttl', 'none')).expiresAt).toBeNull();
+  });
+
+  it('does not bring back a key that has expired', async () => {
+    await update('--ttl', '7days');
+    await portcullis.store.write((db) => db.connection.exec('UPDATE keys SET expiresAt = 1'));
+    const { code, stderr } = await portcullis.run('keys', 'update', 'First gateway key', '--ttl', '7days');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('reactivate it with a new expiration')]);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  calendarStart,
   checkPeriod,
   formatTime,
   ManualClock,
@@ -82,5 +83,19 @@ describe('clocks', () => {
 
   test('the system clock gives whole milliseconds', () => {
     expect(Number.isInteger(systemClock.now())).toBe(true);
+  });
+});
+
+describe('a window of the calendar', () => {
+  test.each<[PeriodUnit, string, string]>([
+    ['hour', '2026-03-01T12:34:56.789Z', '2026-03-01T12:00:00.000Z'],
+    ['day', '2026-03-01T23:59:59.999Z', '2026-03-01T00:00:00.000Z'],
+    ['week', '2026-03-01T12:00:00.000Z', '2026-02-23T00:00:00.000Z'],
+    ['week', '2026-03-02T00:00:00.000Z', '2026-03-02T00:00:00.000Z'],
+    ['month', '2026-03-31T23:59:59.999Z', '2026-03-01T00:00:00.000Z'],
+    ['month', '2028-02-29T00:00:00.000Z', '2028-02-01T00:00:00.000Z'],
+    ['month', '2026-04-01T00:00:00.000Z', '2026-04-01T00:00:00.000Z'],
+  ])('begins with its %s: %s', (unit, time, start) => {
+    expect(formatTime(calendarStart(Date.parse(time), unit))).toBe(start);
   });
 });

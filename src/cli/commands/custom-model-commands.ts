@@ -1,14 +1,15 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { PRICE_NAMES } from '../../admin/providers/custom-model-content.ts';
 import { changeCustomModel, createCustomModel, deleteCustomModel } from '../../admin/providers/custom-models.ts';
-import { formatUsd, parseUsdPerMillion } from '../../domain/money.ts';
-import type { InputModality, OutputModality } from '../../generated/types.ts';
+import { formatUsd, isOddlyLow, parseUsd, parseUsdPerMillion } from '../../domain/money.ts';
+import type { CustomModelAnswer, InputModality, OutputModality } from '../../generated/types.ts';
 import { parseCapabilities } from '../output/capabilities.ts';
 import { showCustomModel, showCustomModels, showRemoved } from '../output/provider-output.ts';
 import { wordList } from '../output/word-list.ts';
 import { customModelId, customProviderId, everyCustomModel } from '../run/provider-references.ts';
 import { type Environment, inWorkspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { warn } from '../terminal/output.ts';
 
 type Prices = Readonly<Record<string, string | null>>;
 
@@ -112,6 +113,12 @@ Example:
   $ portcullis custom-models add acme org/llama-3.3-70b --price prompt=0.59 --price completion=0.79 \\
       --context-length 131072 --max-output 8192 --supports streaming,tools,json-output`;
 
+/** Prices are given per million tokens here, and elsewhere often per token. */
+function warnOfLowPrices({ customModel: { model, pricing } }: CustomModelAnswer): void {
+  const low = [pricing.prompt, pricing.completion].some((price) => price !== null && isOddlyLow(parseUsd(price)));
+  if (low) warn(`warning: A price of ${model} is below 0.001 USD per million tokens: was it meant per token?`);
+}
+
 /** `portcullis custom-models …`. */
 export function customModelCommands(program: Command, env: Environment): void {
   const models = program.command('custom-models').description('Add, list and change models of custom providers.');
@@ -130,6 +137,7 @@ export function customModelCommands(program: Command, env: Environment): void {
         return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
       });
       showCustomModel(added, options);
+      warnOfLowPrices(added);
     });
 
   common(models.command('list'))
@@ -151,6 +159,7 @@ export function customModelCommands(program: Command, env: Environment): void {
         return changeCustomModel(workspace.db, workspace.actor, id, fieldsOf(options), workspace.now);
       });
       showCustomModel(changed, options);
+      warnOfLowPrices(changed);
     });
 
   common(

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import {
   changeKey,
+  changeKeyEnd,
   createKey,
   deleteKey,
   disableKey,
@@ -10,12 +11,13 @@ import {
   reactivateKey,
   rollKey,
 } from '../../admin/keys/keys.ts';
-import { ROLL_ENDS, type RollEnds } from '../../admin/keys/oauth-grants.ts';
+import { ROLL_ENDS } from '../../admin/keys/oauth-grants.ts';
 import { getBudget } from '../../admin/tenants/budgets.ts';
 import { type TtlUnit, ttlEnd } from '../../domain/time.ts';
 import type { KeyAnswer, KeyPatch } from '../../generated/types.ts';
 import { showDeletedKey, showKey, showKeys, showNewKey, showRolledKey } from '../output/key-output.ts';
 import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from '../run/references.ts';
+import { oldEnd, type RollOptions, rollMany } from '../run/run-roll.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
@@ -42,7 +44,20 @@ interface CreateOptions extends CommonOptions, LimitOptions, MinuteOptions, Labe
   readonly ttl?: Duration<TtlUnit>;
 }
 
-type UpdateOptions = CommonOptions & LimitOptions & MinuteOptions & LabelOptions;
+interface UpdateOptions extends CommonOptions, LimitOptions, MinuteOptions, LabelOptions {
+  readonly ttl?: Duration<TtlUnit> | 'none';
+}
+
+/** Changes what the options name; the end of a key in an entry of its own in the audit log. */
+function update({ db, actor, now }: Workspace, id: string, options: UpdateOptions): KeyAnswer {
+  const { ttl } = options;
+  const body = { ...labelFields(options), ...limitFields(options), ...minuteFields(options) };
+  const end = ttl === undefined || ttl === 'none' ? null : ttlEnd(now, ttl.value, ttl.unit, '/expiresAt');
+  return db.transaction(() => {
+    const ended = ttl === undefined ? undefined : changeKeyEnd(db, actor, id, end, now);
+    return ended !== undefined && Object.keys(body).length === 0 ? ended : changeKey(db, actor, id, body, now);
+  });
+}
 
 const KEY_ARGUMENT = ['<key>', "the key's id, masked token or description"] as const;
 
@@ -55,7 +70,8 @@ ends them too, none ends no application.
 
 Examples:
   $ portcullis keys roll CI --overlap 1h
-  $ portcullis keys roll CI --end-applications all`;
+  $ portcullis keys roll CI --end-applications all
+  $ portcullis keys roll --owner anna@example.com --overlap 2days --output new-keys.txt`;
 
 const ttlOption = (): Option =>
   new Option('--ttl <length>', 'time to live from now on: 30minutes, 12hours, 7days').argParser(parseTtl);
@@ -158,13 +174,17 @@ export function keyCommands(program: Command, env: Environment): void {
     });
 
   limitedByMinute(limited(common(keys.command('update').argument(...KEY_ARGUMENT))))
-    .description('Change the description, the tags or the limits of a key.')
+    .description('Change the description, the tags, the limits or the time to live of a key.')
     .option('--description <text>', 'new label')
     .option(TAGS[0], `${TAGS[1]}, in place of those that it has; "none" removes them`)
-    .action((key: string, options: UpdateOptions) => {
-      const body = { ...labelFields(options), ...limitFields(options), ...minuteFields(options) };
-      return showChanged(env, options, key, ({ db, actor, now }, id) => changeKey(db, actor, id, body, now));
-    });
+    .addOption(
+      new Option('--ttl <length>', 'new time to live from now on: 12hours, 7days; "none": for ever').argParser(
+        (text: string) => (text === 'none' ? text : parseTtl(text)),
+      ),
+    )
+    .action((key: string, options: UpdateOptions) =>
+      showChanged(env, options, key, (workspace, id) => update(workspace, id, options)),
+    );
 
   stateCommands(keys, env);
 }
@@ -179,11 +199,6 @@ async function showChanged(env: Environment, options: CommonOptions, key: string
   showKey(changed, projects, options);
 }
 
-interface RollOptions extends CommonOptions {
-  readonly overlap?: Duration<TtlUnit>;
-  readonly endApplications: RollEnds;
-}
-
 function rollCommand(command: Command, env: Environment): void {
   const overlap = new Option('--overlap <length>', 'accept the old token too for so long, at most 7days: 1h, 2days');
   const ends = new Option('--end-applications <which>', 'OAuth applications of the key that end with the old token');
@@ -191,11 +206,19 @@ function rollCommand(command: Command, env: Environment): void {
     .addOption(overlap.argParser(parseTtl))
     .addOption(ends.choices(ROLL_ENDS).default('registered'))
     .addHelpText('after', ROLL_HELP)
-    .action(async (key: string, options: RollOptions) => {
-      const { overlap: length, endApplications } = options;
+    .addOption(new Option('--all', 'every key of the organization, in place of one').conflicts(['owner', 'project']))
+    .option('--owner <id|e-mail>', 'every key of a member, in place of one')
+    .option('--project <id|name>', 'every key of a project, in place of one')
+    .option('--output <file>', 'with many keys: a new file for the new tokens, which only you can read')
+    .action(async (key: string | undefined, options: RollOptions) => {
+      const { overlap, endApplications, all, owner, project, output } = options;
+      const isMany = all === true || owner !== undefined || project !== undefined;
+      if (isMany === (key !== undefined)) throw new UsageError('Name a key, or choose --all, --owner or --project.');
+      if (key === undefined) return rollMany(env, options);
+      if (output !== undefined) throw new UsageError('--output goes with --all, --owner or --project.');
       const rolled = await inWorkspace(env, 'write', options.org, (workspace) => {
         const { db, actor, now, pepper } = workspace;
-        const oldEndsAt = length === undefined ? null : ttlEnd(now, length.value, length.unit, '/overlap');
+        const oldEndsAt = oldEnd(overlap, now);
         return rollKey(db, actor, keyId(workspace, key), { now, pepper: pepper(), oldEndsAt, ends: endApplications });
       });
       showRolledKey(rolled, options);
@@ -225,8 +248,7 @@ function stateCommands(keys: Command, env: Environment): void {
       );
     });
   rollCommand(
-    onKey(
-      'roll',
+    common(keys.command('roll').argument('[key]', KEY_ARGUMENT[1])).description(
       'Replace the token of a key; the new one is shown once, now. The old one is refused at once, or with `--overlap` ends by itself.',
     ),
     env,

@@ -8,6 +8,7 @@ import { keyId, projectId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
 import { type CommonOptions, common, named } from '../terminal/common-options.ts';
 import { print, printJson, printTable } from '../terminal/output.ts';
+import { timeOf } from '../terminal/time-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface Options extends CommonOptions {
@@ -31,13 +32,17 @@ Times are UTC: a date, or an RFC 3339 time. As --to a date is included, a time i
 
 Examples:
   $ portcullis usage --group-by model,key
+  $ portcullis usage --from month --by total --group-by member
   $ portcullis usage --from 2026-01-01 --to 2026-01-31 --by total --group-by project --csv > january.csv`;
 
 /** `portcullis usage`. */
 export function usageCommand(program: Command, env: Environment): void {
   common(program.command('usage'))
     .description('Print what calls were made and what they cost.')
-    .option('--from <time>', 'begin; default: seven days, the last one that of --to')
+    .option(
+      '--from <time>',
+      'begin: a time, a day, or today, week, month; default: seven days, the last one that of --to',
+    )
     .option('--to <time>', 'end; default: now')
     .addOption(
       new Option('--by <granularity>', 'by hour for 31 days at most, else for 366')
@@ -65,7 +70,7 @@ export function usageCommand(program: Command, env: Environment): void {
 function wholeReport(workspace: Workspace, { from, to, by, groupBy, ...of }: Options): UsageReport {
   const { db, actor, now } = workspace;
   const query = named({
-    from,
+    from: timeOf(from, now),
     to,
     granularity: by,
     groupBy: groupBy?.join(','),

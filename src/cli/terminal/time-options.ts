@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { formatTime } from '../../domain/time.ts';
+import { calendarStart, formatTime } from '../../domain/time.ts';
 import { entryOf } from '../../lib/text.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -26,12 +26,20 @@ Times are UTC: a date, or an RFC 3339 time. As --to a date is included, a time i
 export const timeOptions = (command: Command): Command =>
   command
     .addOption(new Option('--since <length>', 'only of this long: 30m, 1h, 7d').argParser(parseSince))
-    .option('--from <time>', 'not before this time or day')
+    .option('--from <time>', 'not before this time or day, or today, week, month')
     .option('--to <time>', 'before this time, or to the end of this day')
     .addHelpText('after', TIME_FORMS);
 
 /** Where the time begins. @throws UsageError */
 export function beginOf({ since, from }: TimeOptions, now: number): string | undefined {
   if (since !== undefined && from !== undefined) throw new UsageError('Choose --since or --from.');
-  return since === undefined ? from : formatTime(Math.max(0, now - since));
+  return since === undefined ? timeOf(from, now) : formatTime(Math.max(0, now - since));
 }
+
+const DAYS = { today: 'day', week: 'week', month: 'month' } as const;
+
+const isDay = (text: string): text is keyof typeof DAYS => Object.hasOwn(DAYS, text);
+
+/** `today`, `week` and `month` are the begin of this day, this week (Monday) and this month, in UTC; any other text stays. */
+export const timeOf = (text: string | undefined, now: number): string | undefined =>
+  text !== undefined && isDay(text) ? formatTime(calendarStart(now, DAYS[text])) : text;

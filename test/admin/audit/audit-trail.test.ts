@@ -9,6 +9,7 @@ import { applyFolder } from '../../../src/admin/folder/apply-folder.ts';
 import { readFolderPlan } from '../../../src/admin/folder/plan-folder.ts';
 import {
   changeKey,
+  changeKeyEnd,
   createKey,
   deleteKey,
   disableKey,
@@ -145,6 +146,7 @@ const WRITES: Readonly<Record<string, Write>> = {
     write: (db, id) => reactivateKey(db, owner, id, now + 1000, now),
     actions: ['key.reactivate'],
   },
+  changeKeyEnd: { write: (db) => changeKeyEnd(db, owner, ID.ownerKey, now + 1000, now), actions: ['key.update'] },
   rollKey: { write: (db) => rollKey(db, owner, ID.ownerKey, secretWrite), actions: ['key.roll'] },
   deleteKey: { write: (db) => deleteKey(db, owner, ID.ownerKey, now), actions: ['key.delete'] },
   createPlatformKey: {

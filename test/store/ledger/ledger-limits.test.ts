@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError, unauthorized } from '../../../src/domain/errors.ts';
-import { isCapped, runningPeriod } from '../../../src/domain/spend-limits.ts';
+import { isCapped, limitChanges, type NewPeriod, runningPeriod } from '../../../src/domain/spend-limits.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import type { FindWorstCase, OpenCall } from '../../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
@@ -214,8 +214,8 @@ describe('a call whose output can be shortened', () => {
   test('gets what the open ones leave, as long as that is the least that it needs', async () => {
     const { open } = await limited({ usageLimit: 100n });
 
-    expect((await open(upTo)).reservation).toEqual({ amount: 80n, maxOutputTokens: 80 });
-    expect((await open(upTo)).reservation).toEqual({ amount: 20n, maxOutputTokens: 20 });
+    expect((await open(upTo)).reservation).toMatchObject({ amount: 80n, maxOutputTokens: 80 });
+    expect((await open(upTo)).reservation).toMatchObject({ amount: 20n, maxOutputTokens: 20 });
     await expect(open(upTo)).rejects.toMatchObject({ status: 429, code: 'budget_reserved' });
   });
 });
@@ -279,7 +279,7 @@ describe('a key without a limit', () => {
 
     await store.write((db, now) => updateKey(db, tenant.organizationId, keyId, { usageLimit: 50n }, now));
 
-    expect((await open(costing(50n))).reservation).toEqual({ amount: 50n, maxOutputTokens: null });
+    expect((await open(costing(50n))).reservation).toMatchObject({ amount: 50n, maxOutputTokens: null });
     await expect(open(costing(1n))).rejects.toMatchObject({ code: 'budget_reserved' });
   });
 });
@@ -376,4 +376,65 @@ test('no key is ever a pico-dollar over either limit, and its sums are those of 
     ),
     { numRuns: 40 },
   );
+});
+
+describe('a limit of the calendar month', () => {
+  const monthly = (limit: bigint) =>
+    ({
+      periodUsageLimit: limit,
+      periodUsageDurationValue: 1,
+      periodUsageDurationUnit: 'month',
+      periodUsageAlignment: 'calendar',
+    }) as const;
+
+  test('is whole again from the first instant of the month on, and says so before', async () => {
+    const { open, sums, store, clock } = await limited(monthly(100n));
+    clock.set('2026-03-31T23:59:59.999Z');
+    const late = await open(costing(100n));
+    expect(await refusal(open(costing(1n)))).toEqual(expect.arrayContaining([429, 'budget_reserved']));
+    await store.settleCall(late, settlement({ cost: 100n }));
+    expect(await refusal(open(costing(1n)))).toEqual([
+      401,
+      'usage_limit_reached',
+      'This API key has reached its recurring usage limit of 0.0000000001 USD. It resets at 2026-04-01T00:00:00.000Z.',
+      {},
+    ]);
+
+    clock.set('2026-04-01T00:00:00.000Z');
+    const first = await open(costing(100n));
+    expect(await sums()).toMatchObject({ currentPeriodUsage: 0n, currentPeriodReserved: 100n });
+    await store.settleCall(first, settlement({ cost: 40n }));
+    expect(await sums()).toMatchObject({ usage: 140n, reserved: 0n, currentPeriodUsage: 40n });
+
+    clock.set('2026-04-30T23:59:59.999Z');
+    expect(await refusal(open(costing(61n)))).toEqual(expect.arrayContaining([401, 'usage_limit_reached']));
+  });
+
+  test('does not count a call of the month before, however late it ends', async () => {
+    const { open, sums, store, clock } = await limited(monthly(100n));
+    clock.set('2026-03-31T23:59:59.000Z');
+    const old = await open(costing(70n));
+    clock.set('2026-04-01T00:00:00.000Z');
+    const next = await open(costing(100n));
+    await store.settleCall(old, settlement({ cost: 70n }));
+    await store.settleCall(next, settlement({ cost: 5n }));
+    expect(await sums()).toMatchObject({ usage: 75n, reserved: 0n, currentPeriodUsage: 5n, currentPeriodReserved: 0n });
+  });
+
+  test('keeps apart the calls of two settings in one month', async () => {
+    const { open, sums, store, keyId, tenant } = await limited(monthly(100n));
+    const change = (period: NewPeriod) =>
+      store.write((db, now) => {
+        const key = getKey(db, tenant.organizationId, keyId);
+        updateKey(db, tenant.organizationId, keyId, limitChanges(key, { usageLimit: null, period }), now);
+      });
+    const old = await open(costing(100n));
+    await change({ limit: 100n, value: 1, unit: 'month' });
+    await change({ limit: 100n, value: 1, unit: 'month', alignment: 'calendar' });
+    const next = await open(costing(100n));
+    await store.settleCall(old, settlement({ cost: 90n }));
+    expect(await sums()).toMatchObject({ currentPeriodUsage: 0n, currentPeriodReserved: 100n });
+    await store.settleCall(next, settlement({ cost: 3n }));
+    expect(await sums()).toMatchObject({ usage: 93n, currentPeriodUsage: 3n, currentPeriodReserved: 0n });
+  });
 });
