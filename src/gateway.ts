@@ -25,6 +25,7 @@ import { imageTools } from './mcp/image-tools.ts';
 import type { McpServer, PrepareMcp } from './mcp/mcp-server.ts';
 import { modelTools } from './mcp/model-tools.ts';
 import { prepareUploads } from './mcp/uploads.ts';
+import { createLookUps } from './net/address-policy.ts';
 import { createTransport } from './net/transport.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import { loadAuthorizationServer } from './oauth/load.ts';
@@ -80,6 +81,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
   const { timeouts, limits } = config;
   const answers = createAnswers();
   closers.add(() => answers.close());
+  const lookUps = createLookUps(timeouts.connect);
   const transport = createTransport({
     connectTimeoutMs: timeouts.connect,
     firstByteTimeoutMs: timeouts.firstByte,
@@ -88,6 +90,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     maxResponseBytes: limits.responseBytes,
     parseLarge: answers.parse,
     privateExceptions: config.allowPrivateUpstreams,
+    lookUps,
   });
   closers.add(() => transport.close());
   const providers = createProviders({
@@ -155,6 +158,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     ...DOCUMENT_BOUNDS,
     parseLarge: answers.parse,
     privateExceptions: config.allowPrivateClients,
+    lookUps,
   });
   closers.add(() => documentTransport.close());
   const fetchDocument = createFetchDocument(documentTransport);

@@ -3,6 +3,10 @@ import { ApiError } from './errors.ts';
 export interface TurnsOptions {
   /** What waits, in words. */
   readonly what?: string;
+  /** How much runs at once, of all callers together. */
+  readonly atOnce?: number;
+  /** How much of that may be one caller's. */
+  readonly atOnceEach?: number;
   /** How much may wait, of all callers together. */
   readonly maxWaiting?: number;
   /** How much of that may be one caller's. */
@@ -20,27 +24,35 @@ interface Waiting {
 }
 
 /**
- * Runs one piece of work at a time. Callers take turns, so that one with much work does not delay another by more than one piece;
- * and the parts of a caller, such as the keys of an organization, take turns in the caller's own.
+ * Runs a few pieces of work at a time, one by default. Callers take turns, so that one with much work does not delay another by more
+ * than one piece; and the parts of a caller, such as the keys of an organization, take turns in the caller's own.
  */
 export class Turns {
   readonly #what: string;
+  readonly #atOnce: number;
+  readonly #atOnceEach: number;
   readonly #maxWaiting: number;
   readonly #maxWaitingEach: number;
   readonly #maxWaitingPart: number;
   readonly #maxWaitMs: number;
   /** By caller and part, the one whose turn is next first; each list in the order in which the work came. */
   readonly #waiting = new Map<string, Map<string, Waiting[]>>();
-  #isRunning = false;
+  /** Pieces of work, by caller. */
+  readonly #running = new Map<string, number>();
+  #runningInAll = 0;
 
   constructor({
     what = 'analyses and reports',
+    atOnce = 1,
+    atOnceEach = atOnce,
     maxWaiting = 8,
     maxWaitingEach = 2,
     maxWaitingPart = maxWaitingEach,
     maxWaitMs = 60_000,
   }: TurnsOptions = {}) {
     this.#what = what;
+    this.#atOnce = atOnce;
+    this.#atOnceEach = atOnceEach;
     this.#maxWaiting = maxWaiting;
     this.#maxWaitingEach = maxWaitingEach;
     this.#maxWaitingPart = maxWaitingPart;
@@ -52,14 +64,25 @@ export class Turns {
    * all, of this caller or of this part, or after `maxWaitMs`; whatever the work throws
    */
   async take<T>(caller: string, work: () => Promise<T>, part = ''): Promise<T> {
-    if (this.#isRunning) await this.#turnOf(caller, part);
-    this.#isRunning = true;
+    if (this.#mayStart(caller)) this.#count(caller, 1);
+    else await this.#turnOf(caller, part);
     try {
       return await work();
     } finally {
-      this.#isRunning = false;
+      this.#count(caller, -1);
       this.#startNext();
     }
+  }
+
+  #mayStart(caller: string): boolean {
+    return this.#runningInAll < this.#atOnce && (this.#running.get(caller) ?? 0) < this.#atOnceEach;
+  }
+
+  #count(caller: string, more: 1 | -1): void {
+    this.#runningInAll += more;
+    const running = (this.#running.get(caller) ?? 0) + more;
+    if (running === 0) this.#running.delete(caller);
+    else this.#running.set(caller, running);
   }
 
   #turnOf(caller: string, part: string): Promise<void> {
@@ -84,18 +107,18 @@ export class Turns {
   }
 
   #startNext(): void {
-    const next = this.#next();
-    if (next === undefined) return;
+    const caller = this.#waiting.keys().find((each) => this.#mayStart(each));
+    const next = caller === undefined ? undefined : this.#next(caller);
+    if (caller === undefined || next === undefined) return;
     clearTimeout(next.timer);
     // At once: nobody who comes before the work starts may start theirs.
-    this.#isRunning = true;
+    this.#count(caller, 1);
     next.start();
   }
 
   /** The caller, and the part of it, whose turn it is come last from now on. */
-  #next(): Waiting | undefined {
-    const [turn] = this.#waiting;
-    const [caller = '', parts = new Map<string, Waiting[]>()] = turn ?? [];
+  #next(caller: string): Waiting | undefined {
+    const parts = this.#waiting.get(caller) ?? new Map<string, Waiting[]>();
     const [turnOfPart] = parts;
     const [part = '', list = []] = turnOfPart ?? [];
     const first = list.shift();

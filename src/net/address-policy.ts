@@ -2,6 +2,8 @@ import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from '
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { type Endpoint, endpointOf, schemePort } from '../domain/endpoint.ts';
+import { Turns } from '../domain/turns.ts';
+import { getOrMake } from '../lib/get-or-make.ts';
 import { TransportError } from './transport-error.ts';
 
 /** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses and to exceptions. */
@@ -55,6 +57,43 @@ export type Resolve = (
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
+
+/** Look-ups of names that callers choose. The operator's own are not among them, and get the other part of libuv's threads. */
+const CHOSEN_LOOK_UPS = { atOnce: 6, atOnceEach: 2, maxWaiting: 512, maxWaitingEach: 64 } as const;
+
+/** Looks up names on behalf of a share: an organization, or all strangers. */
+export type LookUps = (share: () => string) => Resolve;
+
+/**
+ * The system looks a name up on one of libuv's threads, for half a minute where the name's server does not answer, and half of the threads
+ * are for that: each share gets two at once, and one name takes one of them however many connections want it.
+ * @param resolve default: `lookup` of node:dns
+ */
+export function createLookUps(maxWaitMs: number, resolve: Resolve = dnsLookup): LookUps {
+  const turns = new Turns({ what: 'look-ups of names', ...CHOSEN_LOOK_UPS, maxWaitMs });
+  const running = new Map<string, Promise<Found>>();
+  const found = (hostname: string, options: LookupAllOptions): Promise<Found> =>
+    new Promise((done) => resolve(hostname, options, (error, addresses) => done({ error, addresses })));
+  return (shareOf) => (hostname, options, callback) => {
+    const share = shareOf();
+    const asked = JSON.stringify([share, hostname, options]);
+    const looking = getOrMake<string, Promise<Found>>(running, asked, () =>
+      turns
+        .take(share, () => found(hostname, options))
+        .catch((cause: unknown): Found => ({ error: tooMany(cause), addresses: [] }))
+        .finally(() => running.delete(asked)),
+    );
+    void looking.then(({ error, addresses }) => callback(error, addresses));
+  };
+}
+
+interface Found {
+  readonly error: NodeJS.ErrnoException | null;
+  readonly addresses: LookupAddress[];
+}
+
+const tooMany = (cause: unknown): TransportError =>
+  new TransportError('connection', 'too many names of this organization are being looked up', { cause });
 
 /**
  * Resolves a name and hands on its public addresses only: the connection is made to an address that was judged, so that no

@@ -40,6 +40,8 @@ export interface ExchangeOptions {
   /** Of a whole answer, or of one event of a stream; a stream in all may have four times as many. */
   readonly maxResponseBytes: number;
   readonly totalTimeoutMs: number;
+  /** On whose behalf. */
+  readonly share: string;
   readonly signal: AbortSignal;
   readonly room: Room;
   /** What the request carries. */
@@ -77,6 +79,7 @@ function blotOut(bytes: Buffer, secret: string): void {
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly response: Promise<OutboundResponse>;
+  readonly share: string;
   /** On which it runs, known once it is dispatched. */
   connection: Connection | undefined;
   readonly #options: ExchangeOptions;
@@ -102,6 +105,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
+    this.share = options.share;
     this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { Client, type Dispatcher, Pool } from 'undici';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { getOrMake } from '../lib/get-or-make.ts';
-import { type AddressPolicy, guardedConnector } from './address-policy.ts';
+import { type AddressPolicy, createLookUps, guardedConnector, type LookUps } from './address-policy.ts';
 import { PARSER_HEADER_BYTES, type Room } from './answer-bounds.ts';
 import { Connection } from './connection.ts';
 import type { ParsedJson } from './event-stream.ts';
@@ -26,6 +26,8 @@ export interface TransportOptions {
   readonly maxConnections?: number;
   /** Hosts that requests to public addresses may reach although their address is private; default: none. */
   readonly privateExceptions?: readonly Endpoint[];
+  /** Of names for requests to public addresses; default: its own. */
+  readonly lookUps?: LookUps;
 }
 
 export interface OutboundRequest {
@@ -66,17 +68,27 @@ export interface Transport {
 const MAX_POOLS = 256;
 const KEEP_ALIVE_MS = 10_000;
 
+/** On whose behalf the last request to an origin was sent: its name is looked up for that share. */
+interface Asker {
+  share: string;
+}
+
 /** A connection that tells each exchange which one it runs on. */
 class WatchedClient extends Client {
   readonly #connection: Connection;
+  readonly #asker: Asker;
 
-  constructor(origin: URL, options: Client.Options, connection: Connection) {
+  constructor(origin: URL, options: Client.Options, connection: Connection, asker: Asker) {
     super(origin, options);
     this.#connection = connection;
+    this.#asker = asker;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (handler instanceof Exchange) handler.connection = this.#connection;
+    if (handler instanceof Exchange) {
+      handler.connection = this.#connection;
+      this.#asker.share = handler.share;
+    }
     return super.dispatch(options, handler);
   }
 }
@@ -90,15 +102,19 @@ export function createTransport(options: TransportOptions): Transport {
     },
   });
 
+  const lookUps = options.lookUps ?? createLookUps(options.connectTimeoutMs);
+
   function open(origin: string, addresses: AddressPolicy): Pool {
+    const asker: Asker = { share: '' };
     const connect = guardedConnector(addresses, {
       timeoutMs: options.connectTimeoutMs,
       exceptions: options.privateExceptions ?? [],
+      resolve: lookUps(() => asker.share),
     });
     return new Pool(origin, {
       factory(url, clientOptions) {
         const connection = new Connection();
-        return new WatchedClient(url, { ...clientOptions, connect: connection.watched(connect) }, connection);
+        return new WatchedClient(url, { ...clientOptions, connect: connection.watched(connect) }, connection, asker);
       },
       maxHeaderSize: PARSER_HEADER_BYTES,
       connections: options.maxConnections ?? 512,
@@ -112,7 +128,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   return {
     async send(request, sendOptions) {
-      const { signal, room, secret, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
+      const { signal, room, share, secret, totalTimeoutMs = options.totalTimeoutMs } = sendOptions;
       if (signal.aborted) throw new TransportError('aborted', 'the caller went away');
       const { origin, addresses } = request;
       const pool = getOrMake<string, Pool>(pools, `${addresses} ${origin}`, () => open(origin, addresses));
@@ -122,6 +138,7 @@ export function createTransport(options: TransportOptions): Transport {
         maxResponseBytes,
         totalTimeoutMs,
         signal,
+        share,
         room,
         secret,
         parseLarge: (json) => options.parseLarge(json, sendOptions),

@@ -1,17 +1,28 @@
 // What all callers share beneath the event loop, libuv's threads and the memory of pictures: nobody holds it up for the others.
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import sharp from 'sharp';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type ServingProcess, serve } from '../process/running.ts';
+import { type ServingProcess, serve, serveTests } from '../process/running.ts';
 import { Browser } from '../support/browser.ts';
 import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { toolResultOf } from '../support/mcp.ts';
+import { head } from '../support/raw.ts';
 import { type Answer, send } from '../support/request.ts';
-import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from '../support/upstream.ts';
+import {
+  chunk,
+  completion,
+  json,
+  startUpstream,
+  type TestUpstream,
+  upstreamEnv,
+  writeEvents,
+} from '../support/upstream.ts';
 
 const MB = 1024 * 1024;
 const SIDE = 7000;
@@ -147,5 +158,65 @@ describe.runIf(process.platform === 'linux')('pictures of 49 million pixels', { 
     ).toEqual([]);
     expect(texts).toContain(`image ${unsaved}`);
     expect(peakMemory() - before).toBeLessThan(400 * MB);
+  });
+});
+
+describe('streams that nobody reads', { timeout: 120_000 }, () => {
+  const COUNT = 40;
+  const sockets: Socket[] = [];
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    server.child.kill('SIGKILL');
+  });
+
+  /** A process that writes what it holds after each collection of garbage to a file, twice a second. */
+  async function beginMeasured(file: string): Promise<void> {
+    const script = `import { writeFileSync } from 'node:fs'; import { isMainThread } from 'node:worker_threads';
+      if (isMainThread) setInterval(() => { gc(); const { heapUsed, external } = process.memoryUsage();
+        writeFileSync(${JSON.stringify(file)}, String(heapUsed + external)); }, 500).unref();`;
+    const measure = `--import=data:text/javascript,${encodeURIComponent(script)}`;
+    const env = {
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'silent',
+      ...upstreamEnv('acme', upstream.origin, 'large', 'large=0/0'),
+    };
+    server = await serveTests(env, ['--expose-gc', measure]);
+  }
+
+  async function openUnread(): Promise<void> {
+    const body = JSON.stringify(hello({ model: 'large', stream: true }));
+    const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
+    const socket = connect(Number(new URL(server.origin).port), '127.0.0.1').pause();
+    socket.on('error', () => {});
+    sockets.push(socket);
+    await once(socket, 'connect');
+    socket.write(head('POST /v1/chat/completions', `Authorization: Bearer ${server.key}`, ...headers) + body);
+  }
+
+  it.each([
+    ['200 bytes', 200],
+    ['64 KB', 64 * 1024],
+    ['300 KB', 300 * 1024],
+  ])('hold at most 2 MB each, of events of %s', async (_, size) => {
+    const file = path.join(uploads, 'memory');
+    await beginMeasured(file);
+    upstream.begin(async (response) => {
+      const left = once(response, 'close');
+      const event = chunk({ content: 'x'.repeat(size) });
+      while (!response.destroyed) {
+        for (let sent = 0; sent < 64 * 1024; sent += size) writeEvents(response, event);
+        if (response.writableNeedDrain) await Promise.race([once(response, 'drain'), left]);
+      }
+    });
+    const held = async (): Promise<number> => {
+      while (upstream.received.length < sockets.length) await sleep(100);
+      await sleep(4000); // What the system takes is full by then.
+      return Number(readFileSync(file, 'utf8'));
+    };
+    await openUnread();
+    const before = await held();
+    for (let i = 0; i < COUNT; i += 1) await openUnread();
+
+    expect(((await held()) - before) / COUNT).toBeLessThan(2 * MB);
   });
 });

@@ -105,3 +105,24 @@ it('serves the keys of an organization in turn, within the turns of the organiza
     'org_a loop',
   ]);
 });
+
+it('runs as much at once as it may, of each organization no more than its part', async () => {
+  const turns = new Turns({ atOnce: 3, atOnceEach: 2, maxWaiting: 16, maxWaitingEach: 8 });
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const all = ['a', 'a', 'a', 'a', 'b', 'c', 'c'].map((organization) =>
+    turns.take(organization, async () => {
+      begun.push(organization);
+      await new Promise<void>((end) => ends.push(end));
+    }),
+  );
+  const seen: string[] = [begun.join('')];
+  while (ends.length > 0) {
+    ends.pop()?.(); // The one that began last.
+    await new Promise(setImmediate);
+    seen.push(begun.join(''));
+  }
+  await Promise.all(all);
+
+  expect(seen).toEqual(['aab', 'aabc', 'aabcc', 'aabcc', 'aabcca', 'aabccaa', 'aabccaa', 'aabccaa']);
+});

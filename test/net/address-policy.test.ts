@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parseEndpoint } from '../../src/domain/endpoint.ts';
-import { type AddressPolicy, guardedConnector, isPublicAddress, type Resolve } from '../../src/net/address-policy.ts';
+import {
+  type AddressPolicy,
+  createLookUps,
+  guardedConnector,
+  isPublicAddress,
+  type Resolve,
+} from '../../src/net/address-policy.ts';
 import { serve } from './loopback-server.ts';
 
 describe('isPublicAddress', () => {
@@ -123,6 +129,70 @@ describe('the connector', () => {
   it('reaches whatever the operator named', async () => {
     const { port } = new URL(await serve((_request, response) => response.end()));
     expect(await connectTo(`http://127.0.0.1:${port}`, { policy: 'trusted' })).toBe('127.0.0.1');
+  });
+});
+
+describe('look-ups of names', () => {
+  /** Look-ups that end when the test says so; the names that the system was asked for, and those that were answered. */
+  function begin(maxWaitMs = 60_000) {
+    const asked: string[] = [];
+    const answered: string[] = [];
+    const failed: string[] = [];
+    const ends = new Map<string, () => void>();
+    const lookUps = createLookUps(maxWaitMs, (hostname, _options, callback) => {
+      asked.push(hostname);
+      ends.set(hostname, () => callback(null, [{ address: '127.0.0.1', family: 4 }]));
+    });
+    const want = (share: string, hostname: string): void =>
+      lookUps(() => share)(hostname, { all: true }, (error, [first]) => {
+        if (error === null) answered.push(`${share} ${hostname} ${first?.address}`);
+        else failed.push(`${share} ${hostname}: ${error.message}`);
+      });
+    const end = async (hostname: string): Promise<void> => {
+      ends.get(hostname)?.();
+      await new Promise(setImmediate);
+    };
+    return { asked, answered, failed, want, end };
+  }
+
+  it('of an organization whose names never answer leave those of the others as they were', async () => {
+    const { asked, answered, want, end } = begin();
+    for (let i = 0; i < 20; i += 1) want('attacker', `hangs-${i}.example`);
+    for (let i = 0; i < 20; i += 1) want('strangers', `documents-${i}.example`);
+    want('victim', 'models.example');
+    expect(asked).toEqual([
+      'hangs-0.example',
+      'hangs-1.example',
+      'documents-0.example',
+      'documents-1.example',
+      'models.example',
+    ]);
+    await end('models.example');
+    expect(answered).toEqual(['victim models.example 127.0.0.1']);
+    await end('hangs-0.example');
+    expect(asked.slice(5)).toEqual(['hangs-2.example']);
+  });
+
+  it('of one name are one, for each organization, however many connections want it', async () => {
+    const { asked, answered, want, end } = begin();
+    for (let i = 0; i < 500; i += 1) want('attacker', 'hangs.example');
+    want('attacker', 'models.example');
+    want('victim', 'hangs.example');
+    expect(asked).toEqual(['hangs.example', 'models.example', 'hangs.example']);
+    await end('models.example');
+    expect(answered).toEqual(['attacker models.example 127.0.0.1']);
+    want('attacker', 'models.example');
+    expect(asked).toHaveLength(4);
+  });
+
+  it('that wait in vain, or are too many, fail', async () => {
+    const { asked, failed, want } = begin(20);
+    for (let i = 0; i < 80; i += 1) want('attacker', `hangs-${i}.example`);
+    await expect.poll(() => failed.length).toBe(78);
+    expect([asked.length, failed[0]]).toEqual([
+      2,
+      'attacker hangs-66.example: too many names of this organization are being looked up',
+    ]);
   });
 });
 
