@@ -22,22 +22,27 @@ const OF_A_MODEL = [...COMMON, 'web_search', 'internal_reasoning'] as const;
 
 type Charged = Pick<Mapping, 'prices' | 'tiers'>;
 
+/** The specification's object of prices, and next to it what long prompts cost, which it has no place for. */
+interface ListedPrices {
+  readonly pricing: ModelPricing;
+  readonly pricing_tiers?: PricingTier[];
+}
+
 /** A mapping's prices as the list shows them: decimal strings in USD, unknown ones absent. */
-export const mappingPricing = (mapping: Charged): ModelPricing => pricingOf(mapping, COMMON);
+export const mappingPrices = (mapping: Charged): ListedPrices => pricesOf(mapping, COMMON);
 
 /** The prices of the model's cheapest mapping. */
-export const modelPricing = (mapping: Charged): ModelPricing => pricingOf(mapping, OF_A_MODEL);
+export const modelPrices = (mapping: Charged): ListedPrices => pricesOf(mapping, OF_A_MODEL);
 
-function pricingOf({ prices, tiers = [] }: Charged, names: typeof COMMON | typeof OF_A_MODEL): ModelPricing {
+function pricesOf({ prices, tiers = [] }: Charged, names: typeof COMMON | typeof OF_A_MODEL): ListedPrices {
   const pricing: ModelPricing = flatPricing(prices, names);
   if (prices.per_image !== undefined) pricing.per_image = { default: formatUsd(prices.per_image) };
-  if (tiers.length > 0) {
-    pricing.tiers = tiers.map(({ abovePromptTokens, prices: higher }) => ({
-      above_prompt_tokens: abovePromptTokens,
-      ...flatPricing(higher, names),
-    }));
-  }
-  return pricing;
+  if (tiers.length === 0) return { pricing };
+  const listed = tiers.map(({ abovePromptTokens, prices: higher }) => ({
+    above_prompt_tokens: abovePromptTokens,
+    ...flatPricing(higher, names),
+  }));
+  return { pricing, pricing_tiers: listed };
 }
 
 function flatPricing(

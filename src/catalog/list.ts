@@ -3,7 +3,7 @@ import { isPast, lastDate } from '../domain/time.ts';
 import type { CatalogProvider, Model, ModelList, ModelMapping, Stability } from '../generated/types.ts';
 import type { CatalogModel } from './catalog-model.ts';
 import { comparePrice } from './cheapest.ts';
-import { mappingPricing, modelPricing } from './list-pricing.ts';
+import { mappingPrices, modelPrices } from './list-pricing.ts';
 
 /** Query of `GET /v1/models`. */
 export interface ModelListOptions {
@@ -105,7 +105,7 @@ function entry(model: CatalogModel, counted: readonly Mapping[], all: readonly M
       ...(model.tokenizer === undefined ? {} : { tokenizer: model.tokenizer }),
     },
     ...(model.moderated === undefined ? {} : { top_provider: { is_moderated: model.moderated } }),
-    pricing: cheapest === undefined ? {} : modelPricing(cheapest),
+    ...(cheapest === undefined ? { pricing: {} } : modelPrices(cheapest)),
     ...(contextLength === undefined ? {} : { context_length: contextLength }),
     ...(maxOutput === undefined ? {} : { max_output: maxOutput }),
     ...(parameters.length === 0 ? {} : { supported_parameters: parameters }),
@@ -122,7 +122,7 @@ function mappingEntry(mapping: Mapping): ModelMapping {
   return {
     providerId: mapping.providerId,
     externalId: mapping.externalId,
-    pricing: mappingPricing(mapping),
+    ...mappingPrices(mapping),
     streaming: mapping.streaming,
     vision: mapping.vision,
     ...(mapping.realtime === undefined ? {} : { realtime: mapping.realtime }),

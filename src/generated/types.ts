@@ -3984,6 +3984,18 @@ export interface ImageRequest {
    */
   response_format?: 'b64_json' | 'url' | null;
   style?: string | null;
+  /**
+   * Computation spent on planning the image: `low`, `medium` or `high`.
+   */
+  complexity?: string | null;
+  /**
+   * Milliseconds that each frame of a GIF is shown.
+   */
+  frame_duration_ms?: number | null;
+  /**
+   * A stable name of the person behind the request, for the provider's safety monitoring.
+   */
+  safety_identifier?: string | null;
   user?: string | null;
   /**
    * Extension: a ratio such as `16:9`, for models that take one instead of a size.
@@ -4049,6 +4061,10 @@ export interface Model {
    */
   pricing: ModelPricing;
   /**
+   * What calls with a long prompt cost, shortest prompts first. Our extension.
+   */
+  pricing_tiers?: PricingTier[];
+  /**
    * Tokens; the largest of the active mappings.
    */
   context_length?: number;
@@ -4087,6 +4103,10 @@ export interface ModelMapping {
   supportsVideoAudio?: boolean;
   supportsVideoWithoutAudio?: boolean;
   pricing: ModelPricing;
+  /**
+   * What calls with a long prompt cost, shortest prompts first. Our extension.
+   */
+  pricing_tiers?: PricingTier[];
   streaming: boolean;
   vision: boolean;
   realtime?: boolean;
@@ -4193,10 +4213,6 @@ export interface ModelPricing {
    * USD per output token of an image. Our extension.
    */
   output_image?: string;
-  /**
-   * What calls with a long prompt cost, shortest prompts first. Our extension.
-   */
-  tiers?: PricingTier[];
 }
 
 /**

@@ -31103,7 +31103,7 @@ return errors === 0;
 validate504.evaluated = {"props":{"type":true,"created_at":true,"b64_json":true,"url":true,"revised_prompt":true,"partial_image_index":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
 
 export const validateImageRequest = validate507;
-const schema213 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"]},"partial_images":{"type":["integer","null"],"minimum":0,"maximum":3}},"$id":"ImageRequest"};
+const schema213 = {"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"n":{"type":["integer","null"],"minimum":1,"maximum":10},"size":{"type":["string","null"]},"quality":{"type":["string","null"]},"background":{"type":["string","null"]},"moderation":{"type":["string","null"]},"output_compression":{"type":["integer","null"],"minimum":0,"maximum":100},"output_format":{"type":["string","null"]},"response_format":{"type":["string","null"],"enum":["b64_json","url",null]},"style":{"type":["string","null"]},"complexity":{"type":["string","null"]},"frame_duration_ms":{"type":["integer","null"],"minimum":0},"safety_identifier":{"type":["string","null"]},"user":{"type":["string","null"]},"aspect_ratio":{"type":["string","null"],"pattern":"^[0-9]{1,2}:[0-9]{1,2}$"},"stream":{"type":["boolean","null"]},"partial_images":{"type":["integer","null"],"minimum":0,"maximum":3}},"$id":"ImageRequest"};
 const pattern54 = new RegExp("^[0-9]{1,2}:[0-9]{1,2}$", "u");
 
 function validate507(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
@@ -31316,11 +31316,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.user !== undefined){
-let data11 = data.user;
+if(data.complexity !== undefined){
+let data11 = data.complexity;
 const _errs23 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-validate507.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema213.properties.user.type},message:"must be string,null"}];
+validate507.errors = [{instancePath:instancePath+"/complexity",schemaPath:"#/properties/complexity/type",keyword:"type",params:{type: schema213.properties.complexity.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -31329,17 +31329,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.aspect_ratio !== undefined){
-let data12 = data.aspect_ratio;
+if(data.frame_duration_ms !== undefined){
+let data12 = data.frame_duration_ms;
 const _errs25 = errors;
-if((typeof data12 !== "string") && (data12 !== null)){
-validate507.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: schema213.properties.aspect_ratio.type},message:"must be string,null"}];
+if((!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))) && (data12 !== null)){
+validate507.errors = [{instancePath:instancePath+"/frame_duration_ms",schemaPath:"#/properties/frame_duration_ms/type",keyword:"type",params:{type: schema213.properties.frame_duration_ms.type},message:"must be integer,null"}];
 return false;
 }
 if(errors === _errs25){
-if(typeof data12 === "string"){
-if(!pattern54.test(data12)){
-validate507.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 < 0 || isNaN(data12)){
+validate507.errors = [{instancePath:instancePath+"/frame_duration_ms",schemaPath:"#/properties/frame_duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -31350,11 +31350,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.stream !== undefined){
-let data13 = data.stream;
+if(data.safety_identifier !== undefined){
+let data13 = data.safety_identifier;
 const _errs27 = errors;
-if((typeof data13 !== "boolean") && (data13 !== null)){
-validate507.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema213.properties.stream.type},message:"must be boolean,null"}];
+if((typeof data13 !== "string") && (data13 !== null)){
+validate507.errors = [{instancePath:instancePath+"/safety_identifier",schemaPath:"#/properties/safety_identifier/type",keyword:"type",params:{type: schema213.properties.safety_identifier.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs27 === errors;
@@ -31363,31 +31363,81 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.partial_images !== undefined){
-let data14 = data.partial_images;
+if(data.user !== undefined){
+let data14 = data.user;
 const _errs29 = errors;
-if((!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))) && (data14 !== null)){
+if((typeof data14 !== "string") && (data14 !== null)){
+validate507.errors = [{instancePath:instancePath+"/user",schemaPath:"#/properties/user/type",keyword:"type",params:{type: schema213.properties.user.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.aspect_ratio !== undefined){
+let data15 = data.aspect_ratio;
+const _errs31 = errors;
+if((typeof data15 !== "string") && (data15 !== null)){
+validate507.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: schema213.properties.aspect_ratio.type},message:"must be string,null"}];
+return false;
+}
+if(errors === _errs31){
+if(typeof data15 === "string"){
+if(!pattern54.test(data15)){
+validate507.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/pattern",keyword:"pattern",params:{pattern: "^[0-9]{1,2}:[0-9]{1,2}$"},message:"must match pattern \""+"^[0-9]{1,2}:[0-9]{1,2}$"+"\""}];
+return false;
+}
+}
+}
+var valid0 = _errs31 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stream !== undefined){
+let data16 = data.stream;
+const _errs33 = errors;
+if((typeof data16 !== "boolean") && (data16 !== null)){
+validate507.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: schema213.properties.stream.type},message:"must be boolean,null"}];
+return false;
+}
+var valid0 = _errs33 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.partial_images !== undefined){
+let data17 = data.partial_images;
+const _errs35 = errors;
+if((!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))) && (data17 !== null)){
 validate507.errors = [{instancePath:instancePath+"/partial_images",schemaPath:"#/properties/partial_images/type",keyword:"type",params:{type: schema213.properties.partial_images.type},message:"must be integer,null"}];
 return false;
 }
-if(errors === _errs29){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 > 3 || isNaN(data14)){
+if(errors === _errs35){
+if((typeof data17 == "number") && (isFinite(data17))){
+if(data17 > 3 || isNaN(data17)){
 validate507.errors = [{instancePath:instancePath+"/partial_images",schemaPath:"#/properties/partial_images/maximum",keyword:"maximum",params:{comparison: "<=", limit: 3},message:"must be <= 3"}];
 return false;
 }
 else {
-if(data14 < 0 || isNaN(data14)){
+if(data17 < 0 || isNaN(data17)){
 validate507.errors = [{instancePath:instancePath+"/partial_images",schemaPath:"#/properties/partial_images/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs35 === errors;
 }
 else {
 var valid0 = true;
+}
+}
+}
 }
 }
 }
@@ -31413,250 +31463,13 @@ return false;
 validate507.errors = vErrors;
 return errors === 0;
 }
-validate507.evaluated = {"props":{"prompt":true,"model":true,"n":true,"size":true,"quality":true,"background":true,"moderation":true,"output_compression":true,"output_format":true,"response_format":true,"style":true,"user":true,"aspect_ratio":true,"stream":true,"partial_images":true},"dynamicProps":false,"dynamicItems":false};
+validate507.evaluated = {"props":{"prompt":true,"model":true,"n":true,"size":true,"quality":true,"background":true,"moderation":true,"output_compression":true,"output_format":true,"response_format":true,"style":true,"complexity":true,"frame_duration_ms":true,"safety_identifier":true,"user":true,"aspect_ratio":true,"stream":true,"partial_images":true},"dynamicProps":false,"dynamicItems":false};
 
 export const validateModelList = validate508;
 const schema214 = {"type":"object","additionalProperties":false,"required":["object","data"],"properties":{"object":{"type":"string","const":"list"},"data":{"type":"array","items":{"$ref":"Model"}}},"$id":"ModelList"};
-const schema215 = {"type":"object","additionalProperties":false,"required":["id","object","owned_by","name","created","architecture","providers","pricing","json_output","structured_outputs","free","stability"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"model"},"owned_by":{"type":"string"},"name":{"type":"string"},"display_name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string"}},"created":{"type":"integer","minimum":1},"description":{"type":"string"},"family":{"type":"string"},"architecture":{"type":"object","additionalProperties":false,"required":["input_modalities","output_modalities"],"properties":{"input_modalities":{"type":"array","items":{"type":"string"}},"output_modalities":{"type":"array","items":{"type":"string"}},"tokenizer":{"type":"string"}}},"top_provider":{"type":"object","additionalProperties":false,"required":["is_moderated"],"properties":{"is_moderated":{"type":"boolean"}}},"providers":{"type":"array","items":{"$ref":"ModelMapping"}},"pricing":{"$ref":"ModelPricing"},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"per_request_limits":{"type":"object","additionalProperties":{"type":"string"}},"supported_parameters":{"type":"array","items":{"type":"string"}},"json_output":{"type":"boolean"},"structured_outputs":{"type":"boolean"},"free":{"type":"boolean"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"},"stability":{"$ref":"Stability"}},"$id":"Model"};
-const schema216 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","pricing","streaming","vision","tools","parallelToolCalls","reasoning","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"supportedVideoSizes":{"type":"array","items":{"type":"string"}},"supportsVideoAudio":{"type":"boolean"},"supportsVideoWithoutAudio":{"type":"boolean"},"pricing":{"$ref":"ModelPricing"},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"realtime":{"type":"boolean"},"cancellation":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"reasoning_efforts":{"type":"array","items":{"type":"string","enum":["none","minimal","low","medium","high","xhigh","max"]}},"min_cacheable_tokens":{"type":"integer"},"max_output":{"type":"integer"},"stability":{"$ref":"Stability"},"tags":{"type":"array","items":{"type":"string"}}},"$id":"ModelMapping"};
-const schema217 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"per_second":{"type":"object","additionalProperties":{"type":"string"}},"per_image":{"type":"object","additionalProperties":{"type":"string"}},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"ocr_page":{"type":"string"},"input_audio_hour":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"},"input_image":{"type":"string"},"output_image":{"type":"string"},"tiers":{"type":"array","items":{"$ref":"PricingTier"}}},"$id":"ModelPricing"};
-const schema218 = {"type":"object","additionalProperties":false,"required":["above_prompt_tokens"],"properties":{"above_prompt_tokens":{"type":"integer"},"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"},"input_image":{"type":"string"},"output_image":{"type":"string"}},"$id":"PricingTier"};
-
-function validate512(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingTier" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate512.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.above_prompt_tokens === undefined) && (missing0 = "above_prompt_tokens")){
-validate512.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(func3.call(schema218.properties, key0))){
-validate512.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.above_prompt_tokens !== undefined){
-let data0 = data.above_prompt_tokens;
-const _errs2 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate512.errors = [{instancePath:instancePath+"/above_prompt_tokens",schemaPath:"#/properties/above_prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.prompt !== undefined){
-const _errs4 = errors;
-if(typeof data.prompt !== "string"){
-validate512.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.completion !== undefined){
-const _errs6 = errors;
-if(typeof data.completion !== "string"){
-validate512.errors = [{instancePath:instancePath+"/completion",schemaPath:"#/properties/completion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.image !== undefined){
-const _errs8 = errors;
-if(typeof data.image !== "string"){
-validate512.errors = [{instancePath:instancePath+"/image",schemaPath:"#/properties/image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_audio !== undefined){
-const _errs10 = errors;
-if(typeof data.input_audio !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_audio_cache_read !== undefined){
-const _errs12 = errors;
-if(typeof data.input_audio_cache_read !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_audio_cache_read",schemaPath:"#/properties/input_audio_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs12 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.output_audio !== undefined){
-const _errs14 = errors;
-if(typeof data.output_audio !== "string"){
-validate512.errors = [{instancePath:instancePath+"/output_audio",schemaPath:"#/properties/output_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.request !== undefined){
-const _errs16 = errors;
-if(typeof data.request !== "string"){
-validate512.errors = [{instancePath:instancePath+"/request",schemaPath:"#/properties/request/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs16 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_cache_read !== undefined){
-const _errs18 = errors;
-if(typeof data.input_cache_read !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_cache_read",schemaPath:"#/properties/input_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs18 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_cache_write !== undefined){
-const _errs20 = errors;
-if(typeof data.input_cache_write !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_cache_write",schemaPath:"#/properties/input_cache_write/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs20 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_cache_write_1h !== undefined){
-const _errs22 = errors;
-if(typeof data.input_cache_write_1h !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_cache_write_1h",schemaPath:"#/properties/input_cache_write_1h/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs22 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.web_search !== undefined){
-const _errs24 = errors;
-if(typeof data.web_search !== "string"){
-validate512.errors = [{instancePath:instancePath+"/web_search",schemaPath:"#/properties/web_search/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs24 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.internal_reasoning !== undefined){
-const _errs26 = errors;
-if(typeof data.internal_reasoning !== "string"){
-validate512.errors = [{instancePath:instancePath+"/internal_reasoning",schemaPath:"#/properties/internal_reasoning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs26 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.input_image !== undefined){
-const _errs28 = errors;
-if(typeof data.input_image !== "string"){
-validate512.errors = [{instancePath:instancePath+"/input_image",schemaPath:"#/properties/input_image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs28 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.output_image !== undefined){
-const _errs30 = errors;
-if(typeof data.output_image !== "string"){
-validate512.errors = [{instancePath:instancePath+"/output_image",schemaPath:"#/properties/output_image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs30 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate512.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate512.errors = vErrors;
-return errors === 0;
-}
-validate512.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
+const schema215 = {"type":"object","additionalProperties":false,"required":["id","object","owned_by","name","created","architecture","providers","pricing","json_output","structured_outputs","free","stability"],"properties":{"id":{"type":"string"},"object":{"type":"string","const":"model"},"owned_by":{"type":"string"},"name":{"type":"string"},"display_name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string"}},"created":{"type":"integer","minimum":1},"description":{"type":"string"},"family":{"type":"string"},"architecture":{"type":"object","additionalProperties":false,"required":["input_modalities","output_modalities"],"properties":{"input_modalities":{"type":"array","items":{"type":"string"}},"output_modalities":{"type":"array","items":{"type":"string"}},"tokenizer":{"type":"string"}}},"top_provider":{"type":"object","additionalProperties":false,"required":["is_moderated"],"properties":{"is_moderated":{"type":"boolean"}}},"providers":{"type":"array","items":{"$ref":"ModelMapping"}},"pricing":{"$ref":"ModelPricing"},"pricing_tiers":{"type":"array","items":{"$ref":"PricingTier"}},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"per_request_limits":{"type":"object","additionalProperties":{"type":"string"}},"supported_parameters":{"type":"array","items":{"type":"string"}},"json_output":{"type":"boolean"},"structured_outputs":{"type":"boolean"},"free":{"type":"boolean"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"},"stability":{"$ref":"Stability"}},"$id":"Model"};
+const schema216 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","pricing","streaming","vision","tools","parallelToolCalls","reasoning","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"supportedVideoSizes":{"type":"array","items":{"type":"string"}},"supportsVideoAudio":{"type":"boolean"},"supportsVideoWithoutAudio":{"type":"boolean"},"pricing":{"$ref":"ModelPricing"},"pricing_tiers":{"type":"array","items":{"$ref":"PricingTier"}},"streaming":{"type":"boolean"},"vision":{"type":"boolean"},"realtime":{"type":"boolean"},"cancellation":{"type":"boolean"},"tools":{"type":"boolean"},"parallelToolCalls":{"type":"boolean"},"reasoning":{"type":"boolean"},"reasoning_efforts":{"type":"array","items":{"type":"string","enum":["none","minimal","low","medium","high","xhigh","max"]}},"min_cacheable_tokens":{"type":"integer"},"max_output":{"type":"integer"},"stability":{"$ref":"Stability"},"tags":{"type":"array","items":{"type":"string"}}},"$id":"ModelMapping"};
+const schema217 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"per_second":{"type":"object","additionalProperties":{"type":"string"}},"per_image":{"type":"object","additionalProperties":{"type":"string"}},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"ocr_page":{"type":"string"},"input_audio_hour":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"},"input_image":{"type":"string"},"output_image":{"type":"string"}},"$id":"ModelPricing"};
 
 function validate511(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelPricing" */;
@@ -31927,37 +31740,6 @@ var valid0 = _errs42 === errors;
 else {
 var valid0 = true;
 }
-if(valid0){
-if(data.tiers !== undefined){
-let data20 = data.tiers;
-const _errs44 = errors;
-if(errors === _errs44){
-if(Array.isArray(data20)){
-var valid3 = true;
-const len0 = data20.length;
-for(let i0=0; i0<len0; i0++){
-const _errs46 = errors;
-if(!(validate512(data20[i0], {instancePath:instancePath+"/tiers/" + i0,parentData:data20,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate512.errors : vErrors.concat(validate512.errors);
-errors = vErrors.length;
-}
-var valid3 = _errs46 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate511.errors = [{instancePath:instancePath+"/tiers",schemaPath:"#/properties/tiers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs44 === errors;
-}
-else {
-var valid0 = true;
-}
-}
 }
 }
 }
@@ -31986,6 +31768,243 @@ validate511.errors = vErrors;
 return errors === 0;
 }
 validate511.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema218 = {"type":"object","additionalProperties":false,"required":["above_prompt_tokens"],"properties":{"above_prompt_tokens":{"type":"integer"},"prompt":{"type":"string"},"completion":{"type":"string"},"image":{"type":"string"},"input_audio":{"type":"string"},"input_audio_cache_read":{"type":"string"},"output_audio":{"type":"string"},"request":{"type":"string"},"input_cache_read":{"type":"string"},"input_cache_write":{"type":"string"},"input_cache_write_1h":{"type":"string"},"web_search":{"type":"string"},"internal_reasoning":{"type":"string"},"input_image":{"type":"string"},"output_image":{"type":"string"}},"$id":"PricingTier"};
+
+function validate513(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingTier" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate513.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.above_prompt_tokens === undefined) && (missing0 = "above_prompt_tokens")){
+validate513.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func3.call(schema218.properties, key0))){
+validate513.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.above_prompt_tokens !== undefined){
+let data0 = data.above_prompt_tokens;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate513.errors = [{instancePath:instancePath+"/above_prompt_tokens",schemaPath:"#/properties/above_prompt_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prompt !== undefined){
+const _errs4 = errors;
+if(typeof data.prompt !== "string"){
+validate513.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.completion !== undefined){
+const _errs6 = errors;
+if(typeof data.completion !== "string"){
+validate513.errors = [{instancePath:instancePath+"/completion",schemaPath:"#/properties/completion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.image !== undefined){
+const _errs8 = errors;
+if(typeof data.image !== "string"){
+validate513.errors = [{instancePath:instancePath+"/image",schemaPath:"#/properties/image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_audio !== undefined){
+const _errs10 = errors;
+if(typeof data.input_audio !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_audio",schemaPath:"#/properties/input_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_audio_cache_read !== undefined){
+const _errs12 = errors;
+if(typeof data.input_audio_cache_read !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_audio_cache_read",schemaPath:"#/properties/input_audio_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.output_audio !== undefined){
+const _errs14 = errors;
+if(typeof data.output_audio !== "string"){
+validate513.errors = [{instancePath:instancePath+"/output_audio",schemaPath:"#/properties/output_audio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.request !== undefined){
+const _errs16 = errors;
+if(typeof data.request !== "string"){
+validate513.errors = [{instancePath:instancePath+"/request",schemaPath:"#/properties/request/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs16 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_cache_read !== undefined){
+const _errs18 = errors;
+if(typeof data.input_cache_read !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_cache_read",schemaPath:"#/properties/input_cache_read/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_cache_write !== undefined){
+const _errs20 = errors;
+if(typeof data.input_cache_write !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_cache_write",schemaPath:"#/properties/input_cache_write/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs20 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_cache_write_1h !== undefined){
+const _errs22 = errors;
+if(typeof data.input_cache_write_1h !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_cache_write_1h",schemaPath:"#/properties/input_cache_write_1h/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.web_search !== undefined){
+const _errs24 = errors;
+if(typeof data.web_search !== "string"){
+validate513.errors = [{instancePath:instancePath+"/web_search",schemaPath:"#/properties/web_search/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.internal_reasoning !== undefined){
+const _errs26 = errors;
+if(typeof data.internal_reasoning !== "string"){
+validate513.errors = [{instancePath:instancePath+"/internal_reasoning",schemaPath:"#/properties/internal_reasoning/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs26 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.input_image !== undefined){
+const _errs28 = errors;
+if(typeof data.input_image !== "string"){
+validate513.errors = [{instancePath:instancePath+"/input_image",schemaPath:"#/properties/input_image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs28 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.output_image !== undefined){
+const _errs30 = errors;
+if(typeof data.output_image !== "string"){
+validate513.errors = [{instancePath:instancePath+"/output_image",schemaPath:"#/properties/output_image/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs30 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate513.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate513.errors = vErrors;
+return errors === 0;
+}
+validate513.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema219 = {"type":"string","enum":["stable","beta","unstable","experimental"],"$id":"Stability"};
 
@@ -32132,11 +32151,29 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.streaming !== undefined){
+if(data.pricing_tiers !== undefined){
+let data7 = data.pricing_tiers;
 const _errs15 = errors;
-if(typeof data.streaming !== "boolean"){
-validate510.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+if(errors === _errs15){
+if(Array.isArray(data7)){
+var valid2 = true;
+const len1 = data7.length;
+for(let i1=0; i1<len1; i1++){
+const _errs17 = errors;
+if(!(validate513(data7[i1], {instancePath:instancePath+"/pricing_tiers/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs17 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate510.errors = [{instancePath:instancePath+"/pricing_tiers",schemaPath:"#/properties/pricing_tiers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
+}
 }
 var valid0 = _errs15 === errors;
 }
@@ -32144,98 +32181,110 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.streaming !== undefined){
+const _errs18 = errors;
+if(typeof data.streaming !== "boolean"){
+validate510.errors = [{instancePath:instancePath+"/streaming",schemaPath:"#/properties/streaming/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.vision !== undefined){
-const _errs17 = errors;
+const _errs20 = errors;
 if(typeof data.vision !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/vision",schemaPath:"#/properties/vision/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs17 === errors;
+var valid0 = _errs20 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.realtime !== undefined){
-const _errs19 = errors;
+const _errs22 = errors;
 if(typeof data.realtime !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/realtime",schemaPath:"#/properties/realtime/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs19 === errors;
+var valid0 = _errs22 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.cancellation !== undefined){
-const _errs21 = errors;
+const _errs24 = errors;
 if(typeof data.cancellation !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs21 === errors;
+var valid0 = _errs24 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.tools !== undefined){
-const _errs23 = errors;
+const _errs26 = errors;
 if(typeof data.tools !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/tools",schemaPath:"#/properties/tools/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs23 === errors;
+var valid0 = _errs26 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.parallelToolCalls !== undefined){
-const _errs25 = errors;
+const _errs28 = errors;
 if(typeof data.parallelToolCalls !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/parallelToolCalls",schemaPath:"#/properties/parallelToolCalls/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs25 === errors;
+var valid0 = _errs28 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.reasoning !== undefined){
-const _errs27 = errors;
+const _errs30 = errors;
 if(typeof data.reasoning !== "boolean"){
 validate510.errors = [{instancePath:instancePath+"/reasoning",schemaPath:"#/properties/reasoning/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs27 === errors;
+var valid0 = _errs30 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.reasoning_efforts !== undefined){
-let data14 = data.reasoning_efforts;
-const _errs29 = errors;
-if(errors === _errs29){
-if(Array.isArray(data14)){
-var valid2 = true;
-const len1 = data14.length;
-for(let i1=0; i1<len1; i1++){
-let data15 = data14[i1];
-const _errs31 = errors;
-if(typeof data15 !== "string"){
-validate510.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+let data16 = data.reasoning_efforts;
+const _errs32 = errors;
+if(errors === _errs32){
+if(Array.isArray(data16)){
+var valid3 = true;
+const len2 = data16.length;
+for(let i2=0; i2<len2; i2++){
+let data17 = data16[i2];
+const _errs34 = errors;
+if(typeof data17 !== "string"){
+validate510.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i2,schemaPath:"#/properties/reasoning_efforts/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-if(!(((((((data15 === "none") || (data15 === "minimal")) || (data15 === "low")) || (data15 === "medium")) || (data15 === "high")) || (data15 === "xhigh")) || (data15 === "max"))){
-validate510.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i1,schemaPath:"#/properties/reasoning_efforts/items/enum",keyword:"enum",params:{allowedValues: schema216.properties.reasoning_efforts.items.enum},message:"must be equal to one of the allowed values"}];
+if(!(((((((data17 === "none") || (data17 === "minimal")) || (data17 === "low")) || (data17 === "medium")) || (data17 === "high")) || (data17 === "xhigh")) || (data17 === "max"))){
+validate510.errors = [{instancePath:instancePath+"/reasoning_efforts/" + i2,schemaPath:"#/properties/reasoning_efforts/items/enum",keyword:"enum",params:{allowedValues: schema216.properties.reasoning_efforts.items.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-var valid2 = _errs31 === errors;
-if(!valid2){
+var valid3 = _errs34 === errors;
+if(!valid3){
 break;
 }
 }
@@ -32245,65 +32294,65 @@ validate510.errors = [{instancePath:instancePath+"/reasoning_efforts",schemaPath
 return false;
 }
 }
-var valid0 = _errs29 === errors;
+var valid0 = _errs32 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.min_cacheable_tokens !== undefined){
-let data16 = data.min_cacheable_tokens;
-const _errs33 = errors;
-if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
+let data18 = data.min_cacheable_tokens;
+const _errs36 = errors;
+if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
 validate510.errors = [{instancePath:instancePath+"/min_cacheable_tokens",schemaPath:"#/properties/min_cacheable_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-var valid0 = _errs33 === errors;
+var valid0 = _errs36 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.max_output !== undefined){
-let data17 = data.max_output;
-const _errs35 = errors;
-if(!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))){
+let data19 = data.max_output;
+const _errs38 = errors;
+if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
 validate510.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-var valid0 = _errs35 === errors;
+var valid0 = _errs38 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.stability !== undefined){
-const _errs37 = errors;
+const _errs40 = errors;
 if(!(validate515(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate515.errors : vErrors.concat(validate515.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs37 === errors;
+var valid0 = _errs40 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.tags !== undefined){
-let data19 = data.tags;
-const _errs38 = errors;
-if(errors === _errs38){
-if(Array.isArray(data19)){
-var valid3 = true;
-const len2 = data19.length;
-for(let i2=0; i2<len2; i2++){
-const _errs40 = errors;
-if(typeof data19[i2] !== "string"){
-validate510.errors = [{instancePath:instancePath+"/tags/" + i2,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+let data21 = data.tags;
+const _errs41 = errors;
+if(errors === _errs41){
+if(Array.isArray(data21)){
+var valid4 = true;
+const len3 = data21.length;
+for(let i3=0; i3<len3; i3++){
+const _errs43 = errors;
+if(typeof data21[i3] !== "string"){
+validate510.errors = [{instancePath:instancePath+"/tags/" + i3,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid3 = _errs40 === errors;
-if(!valid3){
+var valid4 = _errs43 === errors;
+if(!valid4){
 break;
 }
 }
@@ -32313,10 +32362,11 @@ validate510.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/propertie
 return false;
 }
 }
-var valid0 = _errs38 === errors;
+var valid0 = _errs41 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -32706,12 +32756,29 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.context_length !== undefined){
-let data21 = data.context_length;
+if(data.pricing_tiers !== undefined){
+let data21 = data.pricing_tiers;
 const _errs44 = errors;
-if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
-validate509.errors = [{instancePath:instancePath+"/context_length",schemaPath:"#/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+if(errors === _errs44){
+if(Array.isArray(data21)){
+var valid7 = true;
+const len4 = data21.length;
+for(let i4=0; i4<len4; i4++){
+const _errs46 = errors;
+if(!(validate513(data21[i4], {instancePath:instancePath+"/pricing_tiers/" + i4,parentData:data21,parentDataProperty:i4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate513.errors : vErrors.concat(validate513.errors);
+errors = vErrors.length;
+}
+var valid7 = _errs46 === errors;
+if(!valid7){
+break;
+}
+}
+}
+else {
+validate509.errors = [{instancePath:instancePath+"/pricing_tiers",schemaPath:"#/properties/pricing_tiers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
+}
 }
 var valid0 = _errs44 === errors;
 }
@@ -32719,32 +32786,45 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.context_length !== undefined){
+let data23 = data.context_length;
+const _errs47 = errors;
+if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
+validate509.errors = [{instancePath:instancePath+"/context_length",schemaPath:"#/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs47 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.max_output !== undefined){
-let data22 = data.max_output;
-const _errs46 = errors;
-if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
+let data24 = data.max_output;
+const _errs49 = errors;
+if(!(((typeof data24 == "number") && (!(data24 % 1) && !isNaN(data24))) && (isFinite(data24)))){
 validate509.errors = [{instancePath:instancePath+"/max_output",schemaPath:"#/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
-var valid0 = _errs46 === errors;
+var valid0 = _errs49 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.per_request_limits !== undefined){
-let data23 = data.per_request_limits;
-const _errs48 = errors;
-if(errors === _errs48){
-if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
-for(const key3 in data23){
+let data25 = data.per_request_limits;
 const _errs51 = errors;
-if(typeof data23[key3] !== "string"){
+if(errors === _errs51){
+if(data25 && typeof data25 == "object" && !Array.isArray(data25)){
+for(const key3 in data25){
+const _errs54 = errors;
+if(typeof data25[key3] !== "string"){
 validate509.errors = [{instancePath:instancePath+"/per_request_limits/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/per_request_limits/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid7 = _errs51 === errors;
-if(!valid7){
+var valid8 = _errs54 === errors;
+if(!valid8){
 break;
 }
 }
@@ -32754,27 +32834,27 @@ validate509.errors = [{instancePath:instancePath+"/per_request_limits",schemaPat
 return false;
 }
 }
-var valid0 = _errs48 === errors;
+var valid0 = _errs51 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.supported_parameters !== undefined){
-let data25 = data.supported_parameters;
-const _errs53 = errors;
-if(errors === _errs53){
-if(Array.isArray(data25)){
-var valid8 = true;
-const len4 = data25.length;
-for(let i4=0; i4<len4; i4++){
-const _errs55 = errors;
-if(typeof data25[i4] !== "string"){
-validate509.errors = [{instancePath:instancePath+"/supported_parameters/" + i4,schemaPath:"#/properties/supported_parameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+let data27 = data.supported_parameters;
+const _errs56 = errors;
+if(errors === _errs56){
+if(Array.isArray(data27)){
+var valid9 = true;
+const len5 = data27.length;
+for(let i5=0; i5<len5; i5++){
+const _errs58 = errors;
+if(typeof data27[i5] !== "string"){
+validate509.errors = [{instancePath:instancePath+"/supported_parameters/" + i5,schemaPath:"#/properties/supported_parameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid8 = _errs55 === errors;
-if(!valid8){
+var valid9 = _errs58 === errors;
+if(!valid9){
 break;
 }
 }
@@ -32784,82 +32864,83 @@ validate509.errors = [{instancePath:instancePath+"/supported_parameters",schemaP
 return false;
 }
 }
-var valid0 = _errs53 === errors;
+var valid0 = _errs56 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.json_output !== undefined){
-const _errs57 = errors;
+const _errs60 = errors;
 if(typeof data.json_output !== "boolean"){
 validate509.errors = [{instancePath:instancePath+"/json_output",schemaPath:"#/properties/json_output/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs57 === errors;
+var valid0 = _errs60 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.structured_outputs !== undefined){
-const _errs59 = errors;
+const _errs62 = errors;
 if(typeof data.structured_outputs !== "boolean"){
 validate509.errors = [{instancePath:instancePath+"/structured_outputs",schemaPath:"#/properties/structured_outputs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs59 === errors;
+var valid0 = _errs62 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.free !== undefined){
-const _errs61 = errors;
+const _errs64 = errors;
 if(typeof data.free !== "boolean"){
 validate509.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
-var valid0 = _errs61 === errors;
+var valid0 = _errs64 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.deprecated_at !== undefined){
-const _errs63 = errors;
+const _errs66 = errors;
 if(typeof data.deprecated_at !== "string"){
 validate509.errors = [{instancePath:instancePath+"/deprecated_at",schemaPath:"#/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs63 === errors;
+var valid0 = _errs66 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.deactivated_at !== undefined){
-const _errs65 = errors;
+const _errs68 = errors;
 if(typeof data.deactivated_at !== "string"){
 validate509.errors = [{instancePath:instancePath+"/deactivated_at",schemaPath:"#/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs65 === errors;
+var valid0 = _errs68 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.stability !== undefined){
-const _errs67 = errors;
+const _errs70 = errors;
 if(!(validate515(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate515.errors : vErrors.concat(validate515.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs67 === errors;
+var valid0 = _errs70 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -32991,19 +33072,19 @@ export const validateModelMapping = validate510;
 
 export const validateModelPricing = validate511;
 
-export const validatePricingTier = validate512;
+export const validatePricingTier = validate513;
 
 export const validateStability = validate515;
 
-export const validateModerationAnswer = validate521;
+export const validateModerationAnswer = validate522;
 const schema220 = {"type":"object","required":["id","model","results","usage","metadata"],"properties":{"id":{"type":"string"},"model":{"type":"string"},"results":{"type":"array","items":{"$ref":"ModerationResult"}},"usage":{"$ref":"ChatUsage"},"metadata":{"$ref":"CallMetadata"}},"$id":"ModerationAnswer"};
 const schema221 = {"type":"object","required":["flagged","categories","category_scores"],"properties":{"flagged":{"type":"boolean"},"categories":{"type":"object","additionalProperties":{"type":["boolean","null"]}},"category_scores":{"type":"object","additionalProperties":{"type":"number"}},"category_applied_input_types":{"type":"object","additionalProperties":{"type":"array","items":{"type":"string"}}}},"$id":"ModerationResult"};
 
-function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate523(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationResult" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate522.evaluated;
+const evaluated0 = validate523.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33014,14 +33095,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.flagged === undefined) && (missing0 = "flagged")) || ((data.categories === undefined) && (missing0 = "categories"))) || ((data.category_scores === undefined) && (missing0 = "category_scores"))){
-validate522.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate523.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.flagged !== undefined){
 const _errs1 = errors;
 if(typeof data.flagged !== "boolean"){
-validate522.errors = [{instancePath:instancePath+"/flagged",schemaPath:"#/properties/flagged/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate523.errors = [{instancePath:instancePath+"/flagged",schemaPath:"#/properties/flagged/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -33039,7 +33120,7 @@ for(const key0 in data1){
 let data2 = data1[key0];
 const _errs6 = errors;
 if((typeof data2 !== "boolean") && (data2 !== null)){
-validate522.errors = [{instancePath:instancePath+"/categories/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/categories/additionalProperties/type",keyword:"type",params:{type: schema221.properties.categories.additionalProperties.type},message:"must be boolean,null"}];
+validate523.errors = [{instancePath:instancePath+"/categories/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/categories/additionalProperties/type",keyword:"type",params:{type: schema221.properties.categories.additionalProperties.type},message:"must be boolean,null"}];
 return false;
 }
 var valid1 = _errs6 === errors;
@@ -33049,7 +33130,7 @@ break;
 }
 }
 else {
-validate522.errors = [{instancePath:instancePath+"/categories",schemaPath:"#/properties/categories/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate523.errors = [{instancePath:instancePath+"/categories",schemaPath:"#/properties/categories/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -33068,7 +33149,7 @@ for(const key1 in data3){
 let data4 = data3[key1];
 const _errs11 = errors;
 if(!((typeof data4 == "number") && (isFinite(data4)))){
-validate522.errors = [{instancePath:instancePath+"/category_scores/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_scores/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate523.errors = [{instancePath:instancePath+"/category_scores/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_scores/additionalProperties/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 var valid2 = _errs11 === errors;
@@ -33078,7 +33159,7 @@ break;
 }
 }
 else {
-validate522.errors = [{instancePath:instancePath+"/category_scores",schemaPath:"#/properties/category_scores/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate523.errors = [{instancePath:instancePath+"/category_scores",schemaPath:"#/properties/category_scores/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -33103,7 +33184,7 @@ const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
 const _errs18 = errors;
 if(typeof data6[i0] !== "string"){
-validate522.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/properties/category_applied_input_types/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate523.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i0,schemaPath:"#/properties/category_applied_input_types/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs18 === errors;
@@ -33113,7 +33194,7 @@ break;
 }
 }
 else {
-validate522.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_applied_input_types/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate523.errors = [{instancePath:instancePath+"/category_applied_input_types/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/category_applied_input_types/additionalProperties/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -33124,7 +33205,7 @@ break;
 }
 }
 else {
-validate522.errors = [{instancePath:instancePath+"/category_applied_input_types",schemaPath:"#/properties/category_applied_input_types/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate523.errors = [{instancePath:instancePath+"/category_applied_input_types",schemaPath:"#/properties/category_applied_input_types/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -33139,21 +33220,21 @@ var valid0 = true;
 }
 }
 else {
-validate522.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate523.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate522.errors = vErrors;
+validate523.errors = vErrors;
 return errors === 0;
 }
-validate522.evaluated = {"props":{"flagged":true,"categories":true,"category_scores":true,"category_applied_input_types":true},"dynamicProps":false,"dynamicItems":false};
+validate523.evaluated = {"props":{"flagged":true,"categories":true,"category_scores":true,"category_applied_input_types":true},"dynamicProps":false,"dynamicItems":false};
 
 
-function validate521(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate522(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationAnswer" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate521.evaluated;
+const evaluated0 = validate522.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33164,14 +33245,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.id === undefined) && (missing0 = "id")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.results === undefined) && (missing0 = "results"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.metadata === undefined) && (missing0 = "metadata"))){
-validate521.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate522.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.id !== undefined){
 const _errs1 = errors;
 if(typeof data.id !== "string"){
-validate521.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate522.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -33183,7 +33264,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs3 = errors;
 if(typeof data.model !== "string"){
-validate521.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate522.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -33201,8 +33282,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate522(data2[i0], {instancePath:instancePath+"/results/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate522.errors : vErrors.concat(validate522.errors);
+if(!(validate523(data2[i0], {instancePath:instancePath+"/results/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate523.errors : vErrors.concat(validate523.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -33212,7 +33293,7 @@ break;
 }
 }
 else {
-validate521.errors = [{instancePath:instancePath+"/results",schemaPath:"#/properties/results/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate522.errors = [{instancePath:instancePath+"/results",schemaPath:"#/properties/results/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -33252,25 +33333,25 @@ var valid0 = true;
 }
 }
 else {
-validate521.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate522.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate521.errors = vErrors;
+validate522.errors = vErrors;
 return errors === 0;
 }
-validate521.evaluated = {"props":{"id":true,"model":true,"results":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
+validate522.evaluated = {"props":{"id":true,"model":true,"results":true,"usage":true,"metadata":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateModerationResult = validate522;
+export const validateModerationResult = validate523;
 
-export const validateModerationRequest = validate526;
+export const validateModerationRequest = validate527;
 const schema222 = {"type":"object","additionalProperties":false,"required":["input"],"properties":{"input":{"type":["string","array"],"minItems":1,"maxItems":2048,"items":{"type":["string","object"],"additionalProperties":false,"required":["type"],"properties":{"type":{"type":"string"},"text":{"type":"string"},"image_url":{"type":"object","additionalProperties":false,"required":["url"],"properties":{"url":{"type":"string"}}}}}},"model":{"type":["string","null"],"pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"$id":"ModerationRequest"};
 
-function validate526(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModerationRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate526.evaluated;
+const evaluated0 = validate527.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33281,14 +33362,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.input === undefined) && (missing0 = "input")){
-validate526.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate527.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "input") || (key0 === "model"))){
-validate526.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate527.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33298,18 +33379,18 @@ if(data.input !== undefined){
 let data0 = data.input;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate526.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/type",keyword:"type",params:{type: schema222.properties.input.type},message:"must be string,array"}];
+validate527.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/type",keyword:"type",params:{type: schema222.properties.input.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 2048){
-validate526.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/maxItems",keyword:"maxItems",params:{limit: 2048},message:"must NOT have more than 2048 items"}];
+validate527.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/maxItems",keyword:"maxItems",params:{limit: 2048},message:"must NOT have more than 2048 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate526.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate527.errors = [{instancePath:instancePath+"/input",schemaPath:"#/properties/input/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -33319,21 +33400,21 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!(data1 && typeof data1 == "object" && !Array.isArray(data1)))){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/type",keyword:"type",params:{type: schema222.properties.input.items.type},message:"must be string,object"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/type",keyword:"type",params:{type: schema222.properties.input.items.type},message:"must be string,object"}];
 return false;
 }
 if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((data1.type === undefined) && (missing1 = "type")){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs6 = errors;
 for(const key1 in data1){
 if(!(((key1 === "type") || (key1 === "text")) || (key1 === "image_url"))){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0,schemaPath:"#/properties/input/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33342,7 +33423,7 @@ if(_errs6 === errors){
 if(data1.type !== undefined){
 const _errs7 = errors;
 if(typeof data1.type !== "string"){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/type",schemaPath:"#/properties/input/items/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/type",schemaPath:"#/properties/input/items/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs7 === errors;
@@ -33354,7 +33435,7 @@ if(valid2){
 if(data1.text !== undefined){
 const _errs9 = errors;
 if(typeof data1.text !== "string"){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/text",schemaPath:"#/properties/input/items/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/text",schemaPath:"#/properties/input/items/properties/text/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -33370,14 +33451,14 @@ if(errors === _errs11){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 let missing2;
 if((data4.url === undefined) && (missing2 = "url")){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 const _errs13 = errors;
 for(const key2 in data4){
 if(!(key2 === "url")){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33385,7 +33466,7 @@ break;
 if(_errs13 === errors){
 if(data4.url !== undefined){
 if(typeof data4.url !== "string"){
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url/url",schemaPath:"#/properties/input/items/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url/url",schemaPath:"#/properties/input/items/properties/image_url/properties/url/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -33393,7 +33474,7 @@ return false;
 }
 }
 else {
-validate526.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate527.errors = [{instancePath:instancePath+"/input/" + i0+"/image_url",schemaPath:"#/properties/input/items/properties/image_url/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -33427,13 +33508,13 @@ if(data.model !== undefined){
 let data6 = data.model;
 const _errs16 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate526.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema222.properties.model.type},message:"must be string,null"}];
+validate527.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema222.properties.model.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs16){
 if(typeof data6 === "string"){
 if(!pattern4.test(data6)){
-validate526.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate527.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
@@ -33448,26 +33529,26 @@ var valid0 = true;
 }
 }
 else {
-validate526.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate527.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate526.errors = vErrors;
+validate527.errors = vErrors;
 return errors === 0;
 }
-validate526.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate527.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateCatalogFile = validate527;
+export const validateCatalogFile = validate528;
 const schema223 = {"type":"object","additionalProperties":false,"required":["date"],"properties":{"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},"providers":{"type":"array","items":{"$ref":"CatalogProvider"}},"models":{"type":"array","items":{"$ref":"CatalogFileModel"}}},"$id":"CatalogFile"};
 const pattern56 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$", "u");
 const schema224 = {"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"trainsOnData":{"type":"boolean"},"region":{"enum":["eu","us","global"]},"retention":{"type":"string","pattern":"^(none|[1-9][0-9]{0,3}d)$"}},"$id":"CatalogProvider"};
 const pattern57 = new RegExp("^(none|[1-9][0-9]{0,3}d)$", "u");
 
-function validate528(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate529(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogProvider" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate528.evaluated;
+const evaluated0 = validate529.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33478,14 +33559,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))){
-validate528.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate529.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "trainsOnData")) || (key0 === "region")) || (key0 === "retention"))){
-validate528.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate529.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33494,7 +33575,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate528.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate529.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -33506,7 +33587,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate528.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate529.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -33518,7 +33599,7 @@ if(valid0){
 if(data.trainsOnData !== undefined){
 const _errs6 = errors;
 if(typeof data.trainsOnData !== "boolean"){
-validate528.errors = [{instancePath:instancePath+"/trainsOnData",schemaPath:"#/properties/trainsOnData/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate529.errors = [{instancePath:instancePath+"/trainsOnData",schemaPath:"#/properties/trainsOnData/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -33531,7 +33612,7 @@ if(data.region !== undefined){
 let data3 = data.region;
 const _errs8 = errors;
 if(!(((data3 === "eu") || (data3 === "us")) || (data3 === "global"))){
-validate528.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema224.properties.region.enum},message:"must be equal to one of the allowed values"}];
+validate529.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema224.properties.region.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -33546,12 +33627,12 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(typeof data4 === "string"){
 if(!pattern57.test(data4)){
-validate528.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
+validate529.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
 return false;
 }
 }
 else {
-validate528.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate529.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -33568,25 +33649,25 @@ var valid0 = true;
 }
 }
 else {
-validate528.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate529.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate528.errors = vErrors;
+validate529.errors = vErrors;
 return errors === 0;
 }
-validate528.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate529.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema225 = {"type":"object","additionalProperties":false,"required":["id","name","description","family","created","mappings"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"aliases":{"type":"array","items":{"type":"string","minLength":1}},"description":{"type":"string"},"family":{"type":"string"},"created":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"tokenizer":{"type":"string"},"moderated":{"type":"boolean"},"mappings":{"type":"array","items":{"$ref":"CatalogFileMapping"}}},"$id":"CatalogFileModel"};
 const pattern58 = new RegExp("^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$", "u");
 const schema226 = {"type":"object","additionalProperties":false,"required":["providerId","externalId","prices","inputModalities","outputModalities","capabilities","stability"],"properties":{"providerId":{"type":"string"},"externalId":{"type":"string"},"region":{"enum":["eu","us","global"]},"prices":{"$ref":"CatalogPrices"},"tiers":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["abovePromptTokens","prices"],"properties":{"abovePromptTokens":{"type":"integer","minimum":1},"prices":{"$ref":"CatalogPrices"}}}},"free":{"type":"boolean"},"contextLength":{"type":"integer","minimum":0,"maximum":9007199254740991},"maxOutput":{"type":"integer","minimum":0,"maximum":9007199254740991},"minCacheableTokens":{"type":"integer","minimum":0,"maximum":9007199254740991},"inputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"outputModalities":{"type":"array","items":{"$ref":"CatalogModality"}},"capabilities":{"type":"array","items":{"$ref":"CatalogCapability"}},"cancellation":{"type":"boolean"},"reasoningEfforts":{"type":"array","items":{"$ref":"CatalogEffort"}},"supportedParameters":{"type":"array","items":{"type":"string","minLength":1}},"stability":{"$ref":"CatalogStability"},"deprecatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},"deactivatedAt":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"}},"$id":"CatalogFileMapping"};
 const schema227 = {"type":"object","additionalProperties":false,"properties":{"prompt":{"$ref":"UsdAmount"},"completion":{"$ref":"UsdAmount"},"input_cache_read":{"$ref":"UsdAmount"},"input_cache_write":{"$ref":"UsdAmount"},"input_cache_write_1h":{"$ref":"UsdAmount"},"internal_reasoning":{"$ref":"UsdAmount"},"input_audio":{"$ref":"UsdAmount"},"input_audio_cache_read":{"$ref":"UsdAmount"},"output_audio":{"$ref":"UsdAmount"},"input_image":{"$ref":"UsdAmount"},"output_image":{"$ref":"UsdAmount"},"image":{"$ref":"UsdAmount"},"request":{"$ref":"UsdAmount"},"web_search":{"$ref":"UsdAmount"},"per_image":{"$ref":"UsdAmount"}},"$id":"CatalogPrices"};
 
-function validate532(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate533(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogPrices" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate532.evaluated;
+const evaluated0 = validate533.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33598,7 +33679,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema227.properties, key0))){
-validate532.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate533.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33800,22 +33881,22 @@ var valid0 = true;
 }
 }
 else {
-validate532.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate533.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate532.errors = vErrors;
+validate533.errors = vErrors;
 return errors === 0;
 }
-validate532.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate533.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema228 = {"enum":["text","image","audio","video","file","moderation"],"$id":"CatalogModality"};
 
-function validate550(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate551(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogModality" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate550.evaluated;
+const evaluated0 = validate551.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33823,21 +33904,21 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(!((((((data === "text") || (data === "image")) || (data === "audio")) || (data === "video")) || (data === "file")) || (data === "moderation"))){
-validate550.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema228.enum},message:"must be equal to one of the allowed values"}];
+validate551.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema228.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate550.errors = vErrors;
+validate551.errors = vErrors;
 return errors === 0;
 }
-validate550.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate551.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema229 = {"enum":["streaming","vision","tools","parallelToolCalls","reasoning","jsonOutput","structuredOutputs","realtime"],"$id":"CatalogCapability"};
 
-function validate553(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate554(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogCapability" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate553.evaluated;
+const evaluated0 = validate554.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33845,21 +33926,21 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(!((((((((data === "streaming") || (data === "vision")) || (data === "tools")) || (data === "parallelToolCalls")) || (data === "reasoning")) || (data === "jsonOutput")) || (data === "structuredOutputs")) || (data === "realtime"))){
-validate553.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema229.enum},message:"must be equal to one of the allowed values"}];
+validate554.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema229.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate553.errors = vErrors;
+validate554.errors = vErrors;
 return errors === 0;
 }
-validate553.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate554.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema230 = {"enum":["none","minimal","low","medium","high","xhigh","max"],"$id":"CatalogEffort"};
 
-function validate555(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate556(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogEffort" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate555.evaluated;
+const evaluated0 = validate556.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33867,21 +33948,21 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(!(((((((data === "none") || (data === "minimal")) || (data === "low")) || (data === "medium")) || (data === "high")) || (data === "xhigh")) || (data === "max"))){
-validate555.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema230.enum},message:"must be equal to one of the allowed values"}];
+validate556.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema230.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate555.errors = vErrors;
+validate556.errors = vErrors;
 return errors === 0;
 }
-validate555.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate556.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema231 = {"enum":["stable","beta","unstable","experimental"],"$id":"CatalogStability"};
 
-function validate557(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate558(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogStability" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate557.evaluated;
+const evaluated0 = validate558.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33889,20 +33970,20 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(!((((data === "stable") || (data === "beta")) || (data === "unstable")) || (data === "experimental"))){
-validate557.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema231.enum},message:"must be equal to one of the allowed values"}];
+validate558.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema231.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate557.errors = vErrors;
+validate558.errors = vErrors;
 return errors === 0;
 }
-validate557.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate558.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 
-function validate531(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate532(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogFileMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate531.evaluated;
+const evaluated0 = validate532.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -33913,14 +33994,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.providerId === undefined) && (missing0 = "providerId")) || ((data.externalId === undefined) && (missing0 = "externalId"))) || ((data.prices === undefined) && (missing0 = "prices"))) || ((data.inputModalities === undefined) && (missing0 = "inputModalities"))) || ((data.outputModalities === undefined) && (missing0 = "outputModalities"))) || ((data.capabilities === undefined) && (missing0 = "capabilities"))) || ((data.stability === undefined) && (missing0 = "stability"))){
-validate531.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate532.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema226.properties, key0))){
-validate531.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate532.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -33929,7 +34010,7 @@ if(_errs1 === errors){
 if(data.providerId !== undefined){
 const _errs2 = errors;
 if(typeof data.providerId !== "string"){
-validate531.errors = [{instancePath:instancePath+"/providerId",schemaPath:"#/properties/providerId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate532.errors = [{instancePath:instancePath+"/providerId",schemaPath:"#/properties/providerId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -33941,7 +34022,7 @@ if(valid0){
 if(data.externalId !== undefined){
 const _errs4 = errors;
 if(typeof data.externalId !== "string"){
-validate531.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate532.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -33954,7 +34035,7 @@ if(data.region !== undefined){
 let data2 = data.region;
 const _errs6 = errors;
 if(!(((data2 === "eu") || (data2 === "us")) || (data2 === "global"))){
-validate531.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema226.properties.region.enum},message:"must be equal to one of the allowed values"}];
+validate532.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema226.properties.region.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -33965,8 +34046,8 @@ var valid0 = true;
 if(valid0){
 if(data.prices !== undefined){
 const _errs7 = errors;
-if(!(validate532(data.prices, {instancePath:instancePath+"/prices",parentData:data,parentDataProperty:"prices",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate532.errors : vErrors.concat(validate532.errors);
+if(!(validate533(data.prices, {instancePath:instancePath+"/prices",parentData:data,parentDataProperty:"prices",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate533.errors : vErrors.concat(validate533.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -33989,14 +34070,14 @@ if(errors === _errs10){
 if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
 let missing1;
 if(((data5.abovePromptTokens === undefined) && (missing1 = "abovePromptTokens")) || ((data5.prices === undefined) && (missing1 = "prices"))){
-validate531.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate532.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs12 = errors;
 for(const key1 in data5){
 if(!((key1 === "abovePromptTokens") || (key1 === "prices"))){
-validate531.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate532.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -34006,13 +34087,13 @@ if(data5.abovePromptTokens !== undefined){
 let data6 = data5.abovePromptTokens;
 const _errs13 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate531.errors = [{instancePath:instancePath+"/tiers/" + i0+"/abovePromptTokens",schemaPath:"#/properties/tiers/items/properties/abovePromptTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate532.errors = [{instancePath:instancePath+"/tiers/" + i0+"/abovePromptTokens",schemaPath:"#/properties/tiers/items/properties/abovePromptTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 < 1 || isNaN(data6)){
-validate531.errors = [{instancePath:instancePath+"/tiers/" + i0+"/abovePromptTokens",schemaPath:"#/properties/tiers/items/properties/abovePromptTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate532.errors = [{instancePath:instancePath+"/tiers/" + i0+"/abovePromptTokens",schemaPath:"#/properties/tiers/items/properties/abovePromptTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -34025,8 +34106,8 @@ var valid2 = true;
 if(valid2){
 if(data5.prices !== undefined){
 const _errs15 = errors;
-if(!(validate532(data5.prices, {instancePath:instancePath+"/tiers/" + i0+"/prices",parentData:data5,parentDataProperty:"prices",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate532.errors : vErrors.concat(validate532.errors);
+if(!(validate533(data5.prices, {instancePath:instancePath+"/tiers/" + i0+"/prices",parentData:data5,parentDataProperty:"prices",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate533.errors : vErrors.concat(validate533.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs15 === errors;
@@ -34039,7 +34120,7 @@ var valid2 = true;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate532.errors = [{instancePath:instancePath+"/tiers/" + i0,schemaPath:"#/properties/tiers/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -34050,7 +34131,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/tiers",schemaPath:"#/properties/tiers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/tiers",schemaPath:"#/properties/tiers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34063,7 +34144,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs16 = errors;
 if(typeof data.free !== "boolean"){
-validate531.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate532.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -34076,18 +34157,18 @@ if(data.contextLength !== undefined){
 let data9 = data.contextLength;
 const _errs18 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate531.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate532.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs18){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 > 9007199254740991 || isNaN(data9)){
-validate531.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
+validate532.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
 return false;
 }
 else {
 if(data9 < 0 || isNaN(data9)){
-validate531.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate532.errors = [{instancePath:instancePath+"/contextLength",schemaPath:"#/properties/contextLength/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -34103,18 +34184,18 @@ if(data.maxOutput !== undefined){
 let data10 = data.maxOutput;
 const _errs20 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate531.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate532.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs20){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 > 9007199254740991 || isNaN(data10)){
-validate531.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
+validate532.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
 return false;
 }
 else {
 if(data10 < 0 || isNaN(data10)){
-validate531.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate532.errors = [{instancePath:instancePath+"/maxOutput",schemaPath:"#/properties/maxOutput/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -34130,18 +34211,18 @@ if(data.minCacheableTokens !== undefined){
 let data11 = data.minCacheableTokens;
 const _errs22 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate531.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate532.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs22){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 > 9007199254740991 || isNaN(data11)){
-validate531.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
+validate532.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991"}];
 return false;
 }
 else {
 if(data11 < 0 || isNaN(data11)){
-validate531.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate532.errors = [{instancePath:instancePath+"/minCacheableTokens",schemaPath:"#/properties/minCacheableTokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -34162,8 +34243,8 @@ var valid3 = true;
 const len1 = data12.length;
 for(let i1=0; i1<len1; i1++){
 const _errs26 = errors;
-if(!(validate550(data12[i1], {instancePath:instancePath+"/inputModalities/" + i1,parentData:data12,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate550.errors : vErrors.concat(validate550.errors);
+if(!(validate551(data12[i1], {instancePath:instancePath+"/inputModalities/" + i1,parentData:data12,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate551.errors : vErrors.concat(validate551.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs26 === errors;
@@ -34173,7 +34254,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/inputModalities",schemaPath:"#/properties/inputModalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34192,8 +34273,8 @@ var valid4 = true;
 const len2 = data14.length;
 for(let i2=0; i2<len2; i2++){
 const _errs29 = errors;
-if(!(validate550(data14[i2], {instancePath:instancePath+"/outputModalities/" + i2,parentData:data14,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate550.errors : vErrors.concat(validate550.errors);
+if(!(validate551(data14[i2], {instancePath:instancePath+"/outputModalities/" + i2,parentData:data14,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate551.errors : vErrors.concat(validate551.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs29 === errors;
@@ -34203,7 +34284,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/outputModalities",schemaPath:"#/properties/outputModalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34222,8 +34303,8 @@ var valid5 = true;
 const len3 = data16.length;
 for(let i3=0; i3<len3; i3++){
 const _errs32 = errors;
-if(!(validate553(data16[i3], {instancePath:instancePath+"/capabilities/" + i3,parentData:data16,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate553.errors : vErrors.concat(validate553.errors);
+if(!(validate554(data16[i3], {instancePath:instancePath+"/capabilities/" + i3,parentData:data16,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate554.errors : vErrors.concat(validate554.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs32 === errors;
@@ -34233,7 +34314,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/capabilities",schemaPath:"#/properties/capabilities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/capabilities",schemaPath:"#/properties/capabilities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34246,7 +34327,7 @@ if(valid0){
 if(data.cancellation !== undefined){
 const _errs33 = errors;
 if(typeof data.cancellation !== "boolean"){
-validate531.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate532.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs33 === errors;
@@ -34264,8 +34345,8 @@ var valid6 = true;
 const len4 = data19.length;
 for(let i4=0; i4<len4; i4++){
 const _errs37 = errors;
-if(!(validate555(data19[i4], {instancePath:instancePath+"/reasoningEfforts/" + i4,parentData:data19,parentDataProperty:i4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate555.errors : vErrors.concat(validate555.errors);
+if(!(validate556(data19[i4], {instancePath:instancePath+"/reasoningEfforts/" + i4,parentData:data19,parentDataProperty:i4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate556.errors : vErrors.concat(validate556.errors);
 errors = vErrors.length;
 }
 var valid6 = _errs37 === errors;
@@ -34275,7 +34356,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/reasoningEfforts",schemaPath:"#/properties/reasoningEfforts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/reasoningEfforts",schemaPath:"#/properties/reasoningEfforts/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34298,12 +34379,12 @@ const _errs40 = errors;
 if(errors === _errs40){
 if(typeof data22 === "string"){
 if(func1(data22) < 1){
-validate531.errors = [{instancePath:instancePath+"/supportedParameters/" + i5,schemaPath:"#/properties/supportedParameters/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate532.errors = [{instancePath:instancePath+"/supportedParameters/" + i5,schemaPath:"#/properties/supportedParameters/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/supportedParameters/" + i5,schemaPath:"#/properties/supportedParameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate532.errors = [{instancePath:instancePath+"/supportedParameters/" + i5,schemaPath:"#/properties/supportedParameters/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34314,7 +34395,7 @@ break;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate532.errors = [{instancePath:instancePath+"/supportedParameters",schemaPath:"#/properties/supportedParameters/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34326,8 +34407,8 @@ var valid0 = true;
 if(valid0){
 if(data.stability !== undefined){
 const _errs42 = errors;
-if(!(validate557(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate557.errors : vErrors.concat(validate557.errors);
+if(!(validate558(data.stability, {instancePath:instancePath+"/stability",parentData:data,parentDataProperty:"stability",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate558.errors : vErrors.concat(validate558.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs42 === errors;
@@ -34342,12 +34423,12 @@ const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data24 === "string"){
 if(!pattern58.test(data24)){
-validate531.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
+validate532.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate532.errors = [{instancePath:instancePath+"/deprecatedAt",schemaPath:"#/properties/deprecatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34363,12 +34444,12 @@ const _errs45 = errors;
 if(errors === _errs45){
 if(typeof data25 === "string"){
 if(!pattern58.test(data25)){
-validate531.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
+validate532.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
 }
 else {
-validate531.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate532.errors = [{instancePath:instancePath+"/deactivatedAt",schemaPath:"#/properties/deactivatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34398,21 +34479,21 @@ var valid0 = true;
 }
 }
 else {
-validate531.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate532.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate531.errors = vErrors;
+validate532.errors = vErrors;
 return errors === 0;
 }
-validate531.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate532.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate530(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate531(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogFileModel" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate530.evaluated;
+const evaluated0 = validate531.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -34423,14 +34504,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.family === undefined) && (missing0 = "family"))) || ((data.created === undefined) && (missing0 = "created"))) || ((data.mappings === undefined) && (missing0 = "mappings"))){
-validate530.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate531.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema225.properties, key0))){
-validate530.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate531.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -34439,7 +34520,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate530.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -34451,7 +34532,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate530.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -34473,12 +34554,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func1(data3) < 1){
-validate530.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate531.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate530.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34489,7 +34570,7 @@ break;
 }
 }
 else {
-validate530.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate531.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34502,7 +34583,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs10 = errors;
 if(typeof data.description !== "string"){
-validate530.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -34514,7 +34595,7 @@ if(valid0){
 if(data.family !== undefined){
 const _errs12 = errors;
 if(typeof data.family !== "string"){
-validate530.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -34529,12 +34610,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data6 === "string"){
 if(!pattern58.test(data6)){
-validate530.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
+validate531.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\dZ$"+"\""}];
 return false;
 }
 }
 else {
-validate530.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/created",schemaPath:"#/properties/created/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34547,7 +34628,7 @@ if(valid0){
 if(data.tokenizer !== undefined){
 const _errs16 = errors;
 if(typeof data.tokenizer !== "string"){
-validate530.errors = [{instancePath:instancePath+"/tokenizer",schemaPath:"#/properties/tokenizer/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate531.errors = [{instancePath:instancePath+"/tokenizer",schemaPath:"#/properties/tokenizer/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -34559,7 +34640,7 @@ if(valid0){
 if(data.moderated !== undefined){
 const _errs18 = errors;
 if(typeof data.moderated !== "boolean"){
-validate530.errors = [{instancePath:instancePath+"/moderated",schemaPath:"#/properties/moderated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate531.errors = [{instancePath:instancePath+"/moderated",schemaPath:"#/properties/moderated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -34577,8 +34658,8 @@ var valid2 = true;
 const len1 = data9.length;
 for(let i1=0; i1<len1; i1++){
 const _errs22 = errors;
-if(!(validate531(data9[i1], {instancePath:instancePath+"/mappings/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate531.errors : vErrors.concat(validate531.errors);
+if(!(validate532(data9[i1], {instancePath:instancePath+"/mappings/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate532.errors : vErrors.concat(validate532.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs22 === errors;
@@ -34588,7 +34669,7 @@ break;
 }
 }
 else {
-validate530.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate531.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34609,21 +34690,21 @@ var valid0 = true;
 }
 }
 else {
-validate530.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate531.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate530.errors = vErrors;
+validate531.errors = vErrors;
 return errors === 0;
 }
-validate530.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate531.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate527(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate528(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="CatalogFile" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate527.evaluated;
+const evaluated0 = validate528.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -34634,14 +34715,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.date === undefined) && (missing0 = "date")){
-validate527.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate528.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "date") || (key0 === "providers")) || (key0 === "models"))){
-validate527.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate528.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -34653,12 +34734,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern56.test(data0)){
-validate527.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
+validate528.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
 }
 else {
-validate527.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate528.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34677,8 +34758,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate528(data1[i0], {instancePath:instancePath+"/providers/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate528.errors : vErrors.concat(validate528.errors);
+if(!(validate529(data1[i0], {instancePath:instancePath+"/providers/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate529.errors : vErrors.concat(validate529.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -34688,7 +34769,7 @@ break;
 }
 }
 else {
-validate527.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate528.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34707,8 +34788,8 @@ var valid2 = true;
 const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs9 = errors;
-if(!(validate530(data3[i1], {instancePath:instancePath+"/models/" + i1,parentData:data3,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate530.errors : vErrors.concat(validate530.errors);
+if(!(validate531(data3[i1], {instancePath:instancePath+"/models/" + i1,parentData:data3,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate531.errors : vErrors.concat(validate531.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -34718,7 +34799,7 @@ break;
 }
 }
 else {
-validate527.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate528.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34733,42 +34814,42 @@ var valid0 = true;
 }
 }
 else {
-validate527.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate528.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate527.errors = vErrors;
+validate528.errors = vErrors;
 return errors === 0;
 }
-validate527.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate528.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateCatalogProvider = validate528;
+export const validateCatalogProvider = validate529;
 
-export const validateCatalogFileModel = validate530;
+export const validateCatalogFileModel = validate531;
 
-export const validateCatalogFileMapping = validate531;
+export const validateCatalogFileMapping = validate532;
 
-export const validateCatalogPrices = validate532;
+export const validateCatalogPrices = validate533;
 
-export const validateCatalogModality = validate550;
+export const validateCatalogModality = validate551;
 
-export const validateCatalogCapability = validate553;
+export const validateCatalogCapability = validate554;
 
-export const validateCatalogEffort = validate555;
+export const validateCatalogEffort = validate556;
 
-export const validateCatalogStability = validate557;
+export const validateCatalogStability = validate558;
 
-export const validateProviderList = validate561;
+export const validateProviderList = validate562;
 const schema232 = {"type":"object","additionalProperties":false,"required":["date","otherServers","providers"],"properties":{"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},"otherServers":{"$ref":"ProviderDialect"},"providers":{"type":"array","minItems":1,"items":{"$ref":"KnownProvider"}}},"$id":"ProviderList"};
 const schema233 = {"type":"object","additionalProperties":false,"required":["cannot","extensions"],"properties":{"note":{"type":"string"},"cannot":{"type":"array","items":{"type":"string","minLength":1}},"extensions":{"type":"object","additionalProperties":{"$ref":"FieldShape"}},"maxTokens":{"enum":["max_tokens","max_completion_tokens"]},"noStreamOptions":{"type":"boolean"},"renamed":{"type":"object","additionalProperties":{"type":"string"}},"searchesUnreported":{"type":"boolean"},"messages":{"$ref":"MessageDialect"}},"$id":"ProviderDialect"};
 const schema234 = {"anyOf":[{"enum":["single","any"]},{"type":"array","minItems":1,"items":{"$ref":"FieldShape"}},{"type":"object","additionalProperties":{"$ref":"FieldShape"}}],"$id":"FieldShape"};
-const wrapper1 = {validate: validate563};
+const wrapper1 = {validate: validate564};
 
-function validate563(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate564(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FieldShape" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate563.evaluated;
+const evaluated0 = validate564.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -34875,7 +34956,7 @@ else {
 vErrors.push(err4);
 }
 errors++;
-validate563.errors = vErrors;
+validate564.errors = vErrors;
 return false;
 }
 else {
@@ -34889,20 +34970,20 @@ vErrors = null;
 }
 }
 }
-validate563.errors = vErrors;
+validate564.errors = vErrors;
 evaluated0.props = props2;
 evaluated0.items = items1;
 return errors === 0;
 }
-validate563.evaluated = {"dynamicProps":true,"dynamicItems":true};
+validate564.evaluated = {"dynamicProps":true,"dynamicItems":true};
 
 const schema235 = {"type":"object","additionalProperties":false,"required":["systemForDeveloper","leftOut"],"properties":{"systemForDeveloper":{"type":"boolean"},"leftOut":{"type":"array","items":{"type":"string","minLength":1}},"thoughts":{"enum":["reasoning","reasoning_content"]},"thoughtsRequired":{"type":"boolean"}},"$id":"MessageDialect"};
 
-function validate565(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate566(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="MessageDialect" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate565.evaluated;
+const evaluated0 = validate566.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -34913,14 +34994,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.systemForDeveloper === undefined) && (missing0 = "systemForDeveloper")) || ((data.leftOut === undefined) && (missing0 = "leftOut"))){
-validate565.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate566.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "systemForDeveloper") || (key0 === "leftOut")) || (key0 === "thoughts")) || (key0 === "thoughtsRequired"))){
-validate565.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate566.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -34929,7 +35010,7 @@ if(_errs1 === errors){
 if(data.systemForDeveloper !== undefined){
 const _errs2 = errors;
 if(typeof data.systemForDeveloper !== "boolean"){
-validate565.errors = [{instancePath:instancePath+"/systemForDeveloper",schemaPath:"#/properties/systemForDeveloper/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate566.errors = [{instancePath:instancePath+"/systemForDeveloper",schemaPath:"#/properties/systemForDeveloper/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -34951,12 +35032,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func1(data2) < 1){
-validate565.errors = [{instancePath:instancePath+"/leftOut/" + i0,schemaPath:"#/properties/leftOut/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate566.errors = [{instancePath:instancePath+"/leftOut/" + i0,schemaPath:"#/properties/leftOut/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate565.errors = [{instancePath:instancePath+"/leftOut/" + i0,schemaPath:"#/properties/leftOut/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate566.errors = [{instancePath:instancePath+"/leftOut/" + i0,schemaPath:"#/properties/leftOut/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -34967,7 +35048,7 @@ break;
 }
 }
 else {
-validate565.errors = [{instancePath:instancePath+"/leftOut",schemaPath:"#/properties/leftOut/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate566.errors = [{instancePath:instancePath+"/leftOut",schemaPath:"#/properties/leftOut/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -34981,7 +35062,7 @@ if(data.thoughts !== undefined){
 let data3 = data.thoughts;
 const _errs8 = errors;
 if(!((data3 === "reasoning") || (data3 === "reasoning_content"))){
-validate565.errors = [{instancePath:instancePath+"/thoughts",schemaPath:"#/properties/thoughts/enum",keyword:"enum",params:{allowedValues: schema235.properties.thoughts.enum},message:"must be equal to one of the allowed values"}];
+validate566.errors = [{instancePath:instancePath+"/thoughts",schemaPath:"#/properties/thoughts/enum",keyword:"enum",params:{allowedValues: schema235.properties.thoughts.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -34993,7 +35074,7 @@ if(valid0){
 if(data.thoughtsRequired !== undefined){
 const _errs9 = errors;
 if(typeof data.thoughtsRequired !== "boolean"){
-validate565.errors = [{instancePath:instancePath+"/thoughtsRequired",schemaPath:"#/properties/thoughtsRequired/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate566.errors = [{instancePath:instancePath+"/thoughtsRequired",schemaPath:"#/properties/thoughtsRequired/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -35008,21 +35089,21 @@ var valid0 = true;
 }
 }
 else {
-validate565.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate566.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate565.errors = vErrors;
+validate566.errors = vErrors;
 return errors === 0;
 }
-validate565.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate566.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate562(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate563(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProviderDialect" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate562.evaluated;
+const evaluated0 = validate563.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -35033,14 +35114,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.cannot === undefined) && (missing0 = "cannot")) || ((data.extensions === undefined) && (missing0 = "extensions"))){
-validate562.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate563.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "note") || (key0 === "cannot")) || (key0 === "extensions")) || (key0 === "maxTokens")) || (key0 === "noStreamOptions")) || (key0 === "renamed")) || (key0 === "searchesUnreported")) || (key0 === "messages"))){
-validate562.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate563.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -35049,7 +35130,7 @@ if(_errs1 === errors){
 if(data.note !== undefined){
 const _errs2 = errors;
 if(typeof data.note !== "string"){
-validate562.errors = [{instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate563.errors = [{instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -35071,12 +35152,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func1(data2) < 1){
-validate562.errors = [{instancePath:instancePath+"/cannot/" + i0,schemaPath:"#/properties/cannot/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate563.errors = [{instancePath:instancePath+"/cannot/" + i0,schemaPath:"#/properties/cannot/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate562.errors = [{instancePath:instancePath+"/cannot/" + i0,schemaPath:"#/properties/cannot/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate563.errors = [{instancePath:instancePath+"/cannot/" + i0,schemaPath:"#/properties/cannot/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35087,7 +35168,7 @@ break;
 }
 }
 else {
-validate562.errors = [{instancePath:instancePath+"/cannot",schemaPath:"#/properties/cannot/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate563.errors = [{instancePath:instancePath+"/cannot",schemaPath:"#/properties/cannot/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -35104,8 +35185,8 @@ if(errors === _errs8){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 for(const key1 in data3){
 const _errs11 = errors;
-if(!(validate563(data3[key1], {instancePath:instancePath+"/extensions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate563.errors : vErrors.concat(validate563.errors);
+if(!(validate564(data3[key1], {instancePath:instancePath+"/extensions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate564.errors : vErrors.concat(validate564.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -35115,7 +35196,7 @@ break;
 }
 }
 else {
-validate562.errors = [{instancePath:instancePath+"/extensions",schemaPath:"#/properties/extensions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate563.errors = [{instancePath:instancePath+"/extensions",schemaPath:"#/properties/extensions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -35129,7 +35210,7 @@ if(data.maxTokens !== undefined){
 let data5 = data.maxTokens;
 const _errs12 = errors;
 if(!((data5 === "max_tokens") || (data5 === "max_completion_tokens"))){
-validate562.errors = [{instancePath:instancePath+"/maxTokens",schemaPath:"#/properties/maxTokens/enum",keyword:"enum",params:{allowedValues: schema233.properties.maxTokens.enum},message:"must be equal to one of the allowed values"}];
+validate563.errors = [{instancePath:instancePath+"/maxTokens",schemaPath:"#/properties/maxTokens/enum",keyword:"enum",params:{allowedValues: schema233.properties.maxTokens.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -35141,7 +35222,7 @@ if(valid0){
 if(data.noStreamOptions !== undefined){
 const _errs13 = errors;
 if(typeof data.noStreamOptions !== "boolean"){
-validate562.errors = [{instancePath:instancePath+"/noStreamOptions",schemaPath:"#/properties/noStreamOptions/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate563.errors = [{instancePath:instancePath+"/noStreamOptions",schemaPath:"#/properties/noStreamOptions/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -35158,7 +35239,7 @@ if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 for(const key2 in data7){
 const _errs18 = errors;
 if(typeof data7[key2] !== "string"){
-validate562.errors = [{instancePath:instancePath+"/renamed/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/renamed/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate563.errors = [{instancePath:instancePath+"/renamed/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/renamed/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs18 === errors;
@@ -35168,7 +35249,7 @@ break;
 }
 }
 else {
-validate562.errors = [{instancePath:instancePath+"/renamed",schemaPath:"#/properties/renamed/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate563.errors = [{instancePath:instancePath+"/renamed",schemaPath:"#/properties/renamed/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -35181,7 +35262,7 @@ if(valid0){
 if(data.searchesUnreported !== undefined){
 const _errs20 = errors;
 if(typeof data.searchesUnreported !== "boolean"){
-validate562.errors = [{instancePath:instancePath+"/searchesUnreported",schemaPath:"#/properties/searchesUnreported/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate563.errors = [{instancePath:instancePath+"/searchesUnreported",schemaPath:"#/properties/searchesUnreported/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs20 === errors;
@@ -35192,8 +35273,8 @@ var valid0 = true;
 if(valid0){
 if(data.messages !== undefined){
 const _errs22 = errors;
-if(!(validate565(data.messages, {instancePath:instancePath+"/messages",parentData:data,parentDataProperty:"messages",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate565.errors : vErrors.concat(validate565.errors);
+if(!(validate566(data.messages, {instancePath:instancePath+"/messages",parentData:data,parentDataProperty:"messages",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate566.errors : vErrors.concat(validate566.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -35212,24 +35293,24 @@ var valid0 = true;
 }
 }
 else {
-validate562.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate563.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate562.errors = vErrors;
+validate563.errors = vErrors;
 return errors === 0;
 }
-validate562.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate563.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema236 = {"type":"object","additionalProperties":false,"required":["id","name","wire","baseUrl"],"properties":{"id":{"type":"string","pattern":"^[a-z][a-z0-9]*$"},"name":{"type":"string"},"wire":{"enum":["openai","anthropic","google"]},"baseUrl":{"type":"string","pattern":"^https://[^?#]*[^/]$"},"dialect":{"$ref":"ProviderDialect"},"trainsOnData":{"type":"boolean"},"region":{"enum":["eu","us","global"]},"retention":{"type":"string","pattern":"^(none|[1-9][0-9]{0,3}d)$"},"cancellation":{"type":"boolean"},"sources":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["field","source","date"],"properties":{"field":{"enum":["trainsOnData","region","retention","cancellation"]},"source":{"type":"string","minLength":10},"date":{"type":"string","pattern":"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"}}}}},"$id":"KnownProvider"};
 const pattern62 = new RegExp("^[a-z][a-z0-9]*$", "u");
 const pattern63 = new RegExp("^https://[^?#]*[^/]$", "u");
 
-function validate568(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate569(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="KnownProvider" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate568.evaluated;
+const evaluated0 = validate569.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -35240,14 +35321,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.wire === undefined) && (missing0 = "wire"))) || ((data.baseUrl === undefined) && (missing0 = "baseUrl"))){
-validate568.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate569.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema236.properties, key0))){
-validate568.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate569.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -35259,12 +35340,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern62.test(data0)){
-validate568.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9]*$"},message:"must match pattern \""+"^[a-z][a-z0-9]*$"+"\""}];
+validate569.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/pattern",keyword:"pattern",params:{pattern: "^[a-z][a-z0-9]*$"},message:"must match pattern \""+"^[a-z][a-z0-9]*$"+"\""}];
 return false;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35277,7 +35358,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate568.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -35290,7 +35371,7 @@ if(data.wire !== undefined){
 let data2 = data.wire;
 const _errs6 = errors;
 if(!(((data2 === "openai") || (data2 === "anthropic")) || (data2 === "google"))){
-validate568.errors = [{instancePath:instancePath+"/wire",schemaPath:"#/properties/wire/enum",keyword:"enum",params:{allowedValues: schema236.properties.wire.enum},message:"must be equal to one of the allowed values"}];
+validate569.errors = [{instancePath:instancePath+"/wire",schemaPath:"#/properties/wire/enum",keyword:"enum",params:{allowedValues: schema236.properties.wire.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -35305,12 +35386,12 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(!pattern63.test(data3)){
-validate568.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/pattern",keyword:"pattern",params:{pattern: "^https://[^?#]*[^/]$"},message:"must match pattern \""+"^https://[^?#]*[^/]$"+"\""}];
+validate569.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/pattern",keyword:"pattern",params:{pattern: "^https://[^?#]*[^/]$"},message:"must match pattern \""+"^https://[^?#]*[^/]$"+"\""}];
 return false;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/baseUrl",schemaPath:"#/properties/baseUrl/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35322,8 +35403,8 @@ var valid0 = true;
 if(valid0){
 if(data.dialect !== undefined){
 const _errs9 = errors;
-if(!(validate562(data.dialect, {instancePath:instancePath+"/dialect",parentData:data,parentDataProperty:"dialect",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate563(data.dialect, {instancePath:instancePath+"/dialect",parentData:data,parentDataProperty:"dialect",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate563.errors : vErrors.concat(validate563.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -35335,7 +35416,7 @@ if(valid0){
 if(data.trainsOnData !== undefined){
 const _errs10 = errors;
 if(typeof data.trainsOnData !== "boolean"){
-validate568.errors = [{instancePath:instancePath+"/trainsOnData",schemaPath:"#/properties/trainsOnData/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate569.errors = [{instancePath:instancePath+"/trainsOnData",schemaPath:"#/properties/trainsOnData/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -35348,7 +35429,7 @@ if(data.region !== undefined){
 let data6 = data.region;
 const _errs12 = errors;
 if(!(((data6 === "eu") || (data6 === "us")) || (data6 === "global"))){
-validate568.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema236.properties.region.enum},message:"must be equal to one of the allowed values"}];
+validate569.errors = [{instancePath:instancePath+"/region",schemaPath:"#/properties/region/enum",keyword:"enum",params:{allowedValues: schema236.properties.region.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -35363,12 +35444,12 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data7 === "string"){
 if(!pattern57.test(data7)){
-validate568.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
+validate569.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/pattern",keyword:"pattern",params:{pattern: "^(none|[1-9][0-9]{0,3}d)$"},message:"must match pattern \""+"^(none|[1-9][0-9]{0,3}d)$"+"\""}];
 return false;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/retention",schemaPath:"#/properties/retention/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35381,7 +35462,7 @@ if(valid0){
 if(data.cancellation !== undefined){
 const _errs15 = errors;
 if(typeof data.cancellation !== "boolean"){
-validate568.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate569.errors = [{instancePath:instancePath+"/cancellation",schemaPath:"#/properties/cancellation/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -35404,14 +35485,14 @@ if(errors === _errs19){
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 let missing1;
 if((((data10.field === undefined) && (missing1 = "field")) || ((data10.source === undefined) && (missing1 = "source"))) || ((data10.date === undefined) && (missing1 = "date"))){
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs21 = errors;
 for(const key1 in data10){
 if(!(((key1 === "field") || (key1 === "source")) || (key1 === "date"))){
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -35421,7 +35502,7 @@ if(data10.field !== undefined){
 let data11 = data10.field;
 const _errs22 = errors;
 if(!((((data11 === "trainsOnData") || (data11 === "region")) || (data11 === "retention")) || (data11 === "cancellation"))){
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0+"/field",schemaPath:"#/properties/sources/items/properties/field/enum",keyword:"enum",params:{allowedValues: schema236.properties.sources.items.properties.field.enum},message:"must be equal to one of the allowed values"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0+"/field",schemaPath:"#/properties/sources/items/properties/field/enum",keyword:"enum",params:{allowedValues: schema236.properties.sources.items.properties.field.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid2 = _errs22 === errors;
@@ -35436,12 +35517,12 @@ const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data12 === "string"){
 if(func1(data12) < 10){
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0+"/source",schemaPath:"#/properties/sources/items/properties/source/minLength",keyword:"minLength",params:{limit: 10},message:"must NOT have fewer than 10 characters"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0+"/source",schemaPath:"#/properties/sources/items/properties/source/minLength",keyword:"minLength",params:{limit: 10},message:"must NOT have fewer than 10 characters"}];
 return false;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0+"/source",schemaPath:"#/properties/sources/items/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0+"/source",schemaPath:"#/properties/sources/items/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35457,12 +35538,12 @@ const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data13 === "string"){
 if(!pattern56.test(data13)){
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0+"/date",schemaPath:"#/properties/sources/items/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35477,7 +35558,7 @@ var valid2 = true;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate569.errors = [{instancePath:instancePath+"/sources/" + i0,schemaPath:"#/properties/sources/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -35488,7 +35569,7 @@ break;
 }
 }
 else {
-validate568.errors = [{instancePath:instancePath+"/sources",schemaPath:"#/properties/sources/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate569.errors = [{instancePath:instancePath+"/sources",schemaPath:"#/properties/sources/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -35510,21 +35591,21 @@ var valid0 = true;
 }
 }
 else {
-validate568.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate569.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate568.errors = vErrors;
+validate569.errors = vErrors;
 return errors === 0;
 }
-validate568.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate569.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate561(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate562(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ProviderList" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate561.evaluated;
+const evaluated0 = validate562.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -35535,14 +35616,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.date === undefined) && (missing0 = "date")) || ((data.otherServers === undefined) && (missing0 = "otherServers"))) || ((data.providers === undefined) && (missing0 = "providers"))){
-validate561.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate562.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "date") || (key0 === "otherServers")) || (key0 === "providers"))){
-validate561.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate562.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -35554,12 +35635,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern56.test(data0)){
-validate561.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
+validate562.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/pattern",keyword:"pattern",params:{pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"},message:"must match pattern \""+"^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$"+"\""}];
 return false;
 }
 }
 else {
-validate561.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate562.errors = [{instancePath:instancePath+"/date",schemaPath:"#/properties/date/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35571,8 +35652,8 @@ var valid0 = true;
 if(valid0){
 if(data.otherServers !== undefined){
 const _errs4 = errors;
-if(!(validate562(data.otherServers, {instancePath:instancePath+"/otherServers",parentData:data,parentDataProperty:"otherServers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate562.errors : vErrors.concat(validate562.errors);
+if(!(validate563(data.otherServers, {instancePath:instancePath+"/otherServers",parentData:data,parentDataProperty:"otherServers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate563.errors : vErrors.concat(validate563.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -35587,7 +35668,7 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(Array.isArray(data2)){
 if(data2.length < 1){
-validate561.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate562.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -35595,8 +35676,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate568(data2[i0], {instancePath:instancePath+"/providers/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate568.errors : vErrors.concat(validate568.errors);
+if(!(validate569(data2[i0], {instancePath:instancePath+"/providers/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate569.errors : vErrors.concat(validate569.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -35607,7 +35688,7 @@ break;
 }
 }
 else {
-validate561.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate562.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -35622,24 +35703,24 @@ var valid0 = true;
 }
 }
 else {
-validate561.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate562.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate561.errors = vErrors;
+validate562.errors = vErrors;
 return errors === 0;
 }
-validate561.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate562.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateKnownProvider = validate568;
+export const validateKnownProvider = validate569;
 
-export const validateProviderDialect = validate562;
+export const validateProviderDialect = validate563;
 
-export const validateMessageDialect = validate565;
+export const validateMessageDialect = validate566;
 
-export const validateFieldShape = validate563;
+export const validateFieldShape = validate564;
 
-export const validateEnvironment = validate571;
+export const validateEnvironment = validate572;
 const schema237 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","REFUSED_REQUESTS_HOURS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","CHECK_PROVIDERS","DEFAULT_IMAGE_MODEL","MODERATION_MODEL","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","MIN_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"REFUSED_REQUESTS_HOURS":{"type":"string","pattern":"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"CHECK_PROVIDERS":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MIN_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern66 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern67 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
@@ -35671,11 +35752,11 @@ const pattern128 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$", "u");
 const pattern129 = new RegExp("^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$", "u");
 const pattern130 = new RegExp("^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$", "u");
 
-function validate571(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate572(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Environment" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate571.evaluated;
+const evaluated0 = validate572.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -35686,7 +35767,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((((((((((((((((((((((((((((((((((((((data.HOST === undefined) && (missing0 = "HOST")) || ((data.PORT === undefined) && (missing0 = "PORT"))) || ((data.MANAGEMENT_HOST === undefined) && (missing0 = "MANAGEMENT_HOST"))) || ((data.MANAGEMENT_PORT === undefined) && (missing0 = "MANAGEMENT_PORT"))) || ((data.DURABILITY === undefined) && (missing0 = "DURABILITY"))) || ((data.RETENTION_DAYS === undefined) && (missing0 = "RETENTION_DAYS"))) || ((data.REFUSED_REQUESTS_HOURS === undefined) && (missing0 = "REFUSED_REQUESTS_HOURS"))) || ((data.POLICY_BUNDLE_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_POLL_SECONDS"))) || ((data.POLICY_BUNDLE_LONG_POLL_SECONDS === undefined) && (missing0 = "POLICY_BUNDLE_LONG_POLL_SECONDS"))) || ((data.SANDBOX === undefined) && (missing0 = "SANDBOX"))) || ((data.CHECK_PROVIDERS === undefined) && (missing0 = "CHECK_PROVIDERS"))) || ((data.DEFAULT_IMAGE_MODEL === undefined) && (missing0 = "DEFAULT_IMAGE_MODEL"))) || ((data.MODERATION_MODEL === undefined) && (missing0 = "MODERATION_MODEL"))) || ((data.METADATA_FORM === undefined) && (missing0 = "METADATA_FORM"))) || ((data.DEFAULT_MAX_OUTPUT_TOKENS === undefined) && (missing0 = "DEFAULT_MAX_OUTPUT_TOKENS"))) || ((data.MIN_OUTPUT_TOKENS === undefined) && (missing0 = "MIN_OUTPUT_TOKENS"))) || ((data.LOG_LEVEL === undefined) && (missing0 = "LOG_LEVEL"))) || ((data.ACCESS_LOG === undefined) && (missing0 = "ACCESS_LOG"))) || ((data.DECISION_LOG_MAX_BYTES === undefined) && (missing0 = "DECISION_LOG_MAX_BYTES"))) || ((data.DECISION_LOG_KEPT_FILES === undefined) && (missing0 = "DECISION_LOG_KEPT_FILES"))) || ((data.BUDGET_METRICS === undefined) && (missing0 = "BUDGET_METRICS"))) || ((data.MAX_BODY_BYTES === undefined) && (missing0 = "MAX_BODY_BYTES"))) || ((data.MAX_DEPTH === undefined) && (missing0 = "MAX_DEPTH"))) || ((data.MAX_JSON_VALUES === undefined) && (missing0 = "MAX_JSON_VALUES"))) || ((data.MAX_JSON_FIELDS === undefined) && (missing0 = "MAX_JSON_FIELDS"))) || ((data.MAX_IN_FLIGHT === undefined) && (missing0 = "MAX_IN_FLIGHT"))) || ((data.MAX_BUFFERED_BYTES === undefined) && (missing0 = "MAX_BUFFERED_BYTES"))) || ((data.MANAGEMENT_MAX_IN_FLIGHT === undefined) && (missing0 = "MANAGEMENT_MAX_IN_FLIGHT"))) || ((data.MANAGEMENT_MAX_BUFFERED_BYTES === undefined) && (missing0 = "MANAGEMENT_MAX_BUFFERED_BYTES"))) || ((data.MAX_RESPONSE_BYTES === undefined) && (missing0 = "MAX_RESPONSE_BYTES"))) || ((data.CACHE_MAX_BYTES === undefined) && (missing0 = "CACHE_MAX_BYTES"))) || ((data.RATE_LIMIT_CHAT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_CHAT_PER_MINUTE"))) || ((data.RATE_LIMIT_IMAGES_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_IMAGES_PER_MINUTE"))) || ((data.RATE_LIMIT_MODELS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODELS_PER_MINUTE"))) || ((data.RATE_LIMIT_MODERATIONS_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MODERATIONS_PER_MINUTE"))) || ((data.RATE_LIMIT_MCP_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MCP_PER_MINUTE"))) || ((data.RATE_LIMIT_MANAGEMENT_PER_MINUTE === undefined) && (missing0 = "RATE_LIMIT_MANAGEMENT_PER_MINUTE"))) || ((data.REQUEST_HEADERS_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_HEADERS_TIMEOUT_MS"))) || ((data.REQUEST_BODY_TIMEOUT_MS === undefined) && (missing0 = "REQUEST_BODY_TIMEOUT_MS"))) || ((data.CONNECT_TIMEOUT_MS === undefined) && (missing0 = "CONNECT_TIMEOUT_MS"))) || ((data.FIRST_BYTE_TIMEOUT_MS === undefined) && (missing0 = "FIRST_BYTE_TIMEOUT_MS"))) || ((data.IDLE_TIMEOUT_MS === undefined) && (missing0 = "IDLE_TIMEOUT_MS"))) || ((data.TOTAL_TIMEOUT_MS === undefined) && (missing0 = "TOTAL_TIMEOUT_MS"))) || ((data.KEEP_ALIVE_COMMENT_MS === undefined) && (missing0 = "KEEP_ALIVE_COMMENT_MS"))) || ((data.SHUTDOWN_GRACE_MS === undefined) && (missing0 = "SHUTDOWN_GRACE_MS"))){
-validate571.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate572.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -35696,12 +35777,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(!pattern66.test(data0)){
-validate571.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/HOST",schemaPath:"#/properties/HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35717,12 +35798,12 @@ const _errs3 = errors;
 if(errors === _errs3){
 if(typeof data1 === "string"){
 if(!pattern67.test(data1)){
-validate571.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/PORT",schemaPath:"#/properties/PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35738,12 +35819,12 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(!pattern66.test(data2)){
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9.:-]{1,253}$"},message:"must match pattern \""+"^[A-Za-z0-9.:-]{1,253}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_HOST",schemaPath:"#/properties/MANAGEMENT_HOST/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35759,12 +35840,12 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(!pattern67.test(data3)){
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/pattern",keyword:"pattern",params:{pattern: "^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},message:"must match pattern \""+"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_PORT",schemaPath:"#/properties/MANAGEMENT_PORT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35780,18 +35861,18 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(typeof data4 === "string"){
 if(func1(data4) > 2048){
-validate571.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate572.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern70.test(data4)){
-validate571.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/PUBLIC_URL",schemaPath:"#/properties/PUBLIC_URL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35807,18 +35888,18 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data5 === "string"){
 if(func1(data5) > 4096){
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern71.test(data5)){
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_HOSTS",schemaPath:"#/properties/ALLOWED_HOSTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35834,18 +35915,18 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data6 === "string"){
 if(func1(data6) > 4096){
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern72.test(data6)){
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/pattern",keyword:"pattern",params:{pattern: "^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/pattern",keyword:"pattern",params:{pattern: "^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"},message:"must match pattern \""+"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOWED_ORIGINS",schemaPath:"#/properties/ALLOWED_ORIGINS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35861,18 +35942,18 @@ const _errs15 = errors;
 if(errors === _errs15){
 if(typeof data7 === "string"){
 if(func1(data7) > 16384){
-validate571.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/maxLength",keyword:"maxLength",params:{limit: 16384},message:"must NOT have more than 16384 characters"}];
+validate572.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/maxLength",keyword:"maxLength",params:{limit: 16384},message:"must NOT have more than 16384 characters"}];
 return false;
 }
 else {
 if(func1(data7) < 1){
-validate571.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/TRUSTED_PROXIES",schemaPath:"#/properties/TRUSTED_PROXIES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35888,18 +35969,18 @@ const _errs17 = errors;
 if(errors === _errs17){
 if(typeof data8 === "string"){
 if(func1(data8) > 4096){
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern73.test(data8)){
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_UPSTREAMS",schemaPath:"#/properties/ALLOW_PRIVATE_UPSTREAMS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35915,18 +35996,18 @@ const _errs19 = errors;
 if(errors === _errs19){
 if(typeof data9 === "string"){
 if(func1(data9) > 4096){
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(!pattern73.test(data9)){
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/pattern",keyword:"pattern",params:{pattern: "^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"},message:"must match pattern \""+"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ALLOW_PRIVATE_CLIENTS",schemaPath:"#/properties/ALLOW_PRIVATE_CLIENTS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35942,18 +36023,18 @@ const _errs21 = errors;
 if(errors === _errs21){
 if(typeof data10 === "string"){
 if(func1(data10) > 4096){
-validate571.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data10) < 1){
-validate571.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DATA_DIR",schemaPath:"#/properties/DATA_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -35967,11 +36048,11 @@ if(data.DURABILITY !== undefined){
 let data11 = data.DURABILITY;
 const _errs23 = errors;
 if(typeof data11 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data11 === "normal") || (data11 === "full"))){
-validate571.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/enum",keyword:"enum",params:{allowedValues: schema237.properties.DURABILITY.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/DURABILITY",schemaPath:"#/properties/DURABILITY/enum",keyword:"enum",params:{allowedValues: schema237.properties.DURABILITY.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -35986,12 +36067,12 @@ const _errs25 = errors;
 if(errors === _errs25){
 if(typeof data12 === "string"){
 if(!pattern75.test(data12)){
-validate571.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RETENTION_DAYS",schemaPath:"#/properties/RETENTION_DAYS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36007,12 +36088,12 @@ const _errs27 = errors;
 if(errors === _errs27){
 if(typeof data13 === "string"){
 if(!pattern76.test(data13)){
-validate571.errors = [{instancePath:instancePath+"/REFUSED_REQUESTS_HOURS",schemaPath:"#/properties/REFUSED_REQUESTS_HOURS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},message:"must match pattern \""+"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/REFUSED_REQUESTS_HOURS",schemaPath:"#/properties/REFUSED_REQUESTS_HOURS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},message:"must match pattern \""+"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/REFUSED_REQUESTS_HOURS",schemaPath:"#/properties/REFUSED_REQUESTS_HOURS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/REFUSED_REQUESTS_HOURS",schemaPath:"#/properties/REFUSED_REQUESTS_HOURS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36028,12 +36109,12 @@ const _errs29 = errors;
 if(errors === _errs29){
 if(typeof data14 === "string"){
 if(!pattern77.test(data14)){
-validate571.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/PEPPER",schemaPath:"#/properties/PEPPER/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36049,12 +36130,12 @@ const _errs31 = errors;
 if(errors === _errs31){
 if(typeof data15 === "string"){
 if(!pattern77.test(data15)){
-validate571.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/pattern",keyword:"pattern",params:{pattern: "^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},message:"must match pattern \""+"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ENCRYPTION_KEY",schemaPath:"#/properties/ENCRYPTION_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36070,18 +36151,18 @@ const _errs33 = errors;
 if(errors === _errs33){
 if(typeof data16 === "string"){
 if(func1(data16) > 4096){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data16) < 1){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE",schemaPath:"#/properties/POLICY_BUNDLE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36097,18 +36178,18 @@ const _errs35 = errors;
 if(errors === _errs35){
 if(typeof data17 === "string"){
 if(func1(data17) > 4096){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data17) < 1){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_PUBLIC_KEY",schemaPath:"#/properties/POLICY_BUNDLE_PUBLIC_KEY/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36124,18 +36205,18 @@ const _errs37 = errors;
 if(errors === _errs37){
 if(typeof data18 === "string"){
 if(func1(data18) > 4096){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data18) < 1){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_SCOPE",schemaPath:"#/properties/POLICY_BUNDLE_SCOPE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36151,12 +36232,12 @@ const _errs39 = errors;
 if(errors === _errs39){
 if(typeof data19 === "string"){
 if(!pattern79.test(data19)){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_TOKEN",schemaPath:"#/properties/POLICY_BUNDLE_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_TOKEN",schemaPath:"#/properties/POLICY_BUNDLE_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_TOKEN",schemaPath:"#/properties/POLICY_BUNDLE_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_TOKEN",schemaPath:"#/properties/POLICY_BUNDLE_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36172,12 +36253,12 @@ const _errs41 = errors;
 if(errors === _errs41){
 if(typeof data20 === "string"){
 if(!pattern80.test(data20)){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_POLL_SECONDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_POLL_SECONDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36193,12 +36274,12 @@ const _errs43 = errors;
 if(errors === _errs43){
 if(typeof data21 === "string"){
 if(!pattern81.test(data21)){
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_LONG_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_LONG_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,2}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,2}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_LONG_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_LONG_POLL_SECONDS/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,2}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,2}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_LONG_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_LONG_POLL_SECONDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/POLICY_BUNDLE_LONG_POLL_SECONDS",schemaPath:"#/properties/POLICY_BUNDLE_LONG_POLL_SECONDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36212,11 +36293,11 @@ if(data.SANDBOX !== undefined){
 let data22 = data.SANDBOX;
 const _errs45 = errors;
 if(typeof data22 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data22 === "on") || (data22 === "off"))){
-validate571.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/enum",keyword:"enum",params:{allowedValues: schema237.properties.SANDBOX.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/SANDBOX",schemaPath:"#/properties/SANDBOX/enum",keyword:"enum",params:{allowedValues: schema237.properties.SANDBOX.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs45 === errors;
@@ -36229,11 +36310,11 @@ if(data.CHECK_PROVIDERS !== undefined){
 let data23 = data.CHECK_PROVIDERS;
 const _errs47 = errors;
 if(typeof data23 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/CHECK_PROVIDERS",schemaPath:"#/properties/CHECK_PROVIDERS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/CHECK_PROVIDERS",schemaPath:"#/properties/CHECK_PROVIDERS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data23 === "on") || (data23 === "off"))){
-validate571.errors = [{instancePath:instancePath+"/CHECK_PROVIDERS",schemaPath:"#/properties/CHECK_PROVIDERS/enum",keyword:"enum",params:{allowedValues: schema237.properties.CHECK_PROVIDERS.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/CHECK_PROVIDERS",schemaPath:"#/properties/CHECK_PROVIDERS/enum",keyword:"enum",params:{allowedValues: schema237.properties.CHECK_PROVIDERS.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs47 === errors;
@@ -36248,12 +36329,12 @@ const _errs49 = errors;
 if(errors === _errs49){
 if(typeof data24 === "string"){
 if(!pattern4.test(data24)){
-validate571.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DEFAULT_IMAGE_MODEL",schemaPath:"#/properties/DEFAULT_IMAGE_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36269,12 +36350,12 @@ const _errs51 = errors;
 if(errors === _errs51){
 if(typeof data25 === "string"){
 if(!pattern4.test(data25)){
-validate571.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MODERATION_MODEL",schemaPath:"#/properties/MODERATION_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36290,12 +36371,12 @@ const _errs53 = errors;
 if(errors === _errs53){
 if(typeof data26 === "string"){
 if(!pattern4.test(data26)){
-validate571.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/NANO_BANANA_MODEL",schemaPath:"#/properties/NANO_BANANA_MODEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36311,18 +36392,18 @@ const _errs55 = errors;
 if(errors === _errs55){
 if(typeof data27 === "string"){
 if(func1(data27) > 4096){
-validate571.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data27) < 1){
-validate571.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/UPLOAD_DIR",schemaPath:"#/properties/UPLOAD_DIR/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36336,11 +36417,11 @@ if(data.METADATA_FORM !== undefined){
 let data28 = data.METADATA_FORM;
 const _errs57 = errors;
 if(typeof data28 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data28 === "object") || (data28 === "strings"))){
-validate571.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/enum",keyword:"enum",params:{allowedValues: schema237.properties.METADATA_FORM.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/METADATA_FORM",schemaPath:"#/properties/METADATA_FORM/enum",keyword:"enum",params:{allowedValues: schema237.properties.METADATA_FORM.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs57 === errors;
@@ -36355,12 +36436,12 @@ const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data29 === "string"){
 if(!pattern80.test(data29)){
-validate571.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DEFAULT_MAX_OUTPUT_TOKENS",schemaPath:"#/properties/DEFAULT_MAX_OUTPUT_TOKENS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36376,12 +36457,12 @@ const _errs61 = errors;
 if(errors === _errs61){
 if(typeof data30 === "string"){
 if(!pattern80.test(data30)){
-validate571.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MIN_OUTPUT_TOKENS",schemaPath:"#/properties/MIN_OUTPUT_TOKENS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36395,11 +36476,11 @@ if(data.LOG_LEVEL !== undefined){
 let data31 = data.LOG_LEVEL;
 const _errs63 = errors;
 if(typeof data31 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((data31 === "debug") || (data31 === "info")) || (data31 === "warn")) || (data31 === "error")) || (data31 === "silent"))){
-validate571.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema237.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/LOG_LEVEL",schemaPath:"#/properties/LOG_LEVEL/enum",keyword:"enum",params:{allowedValues: schema237.properties.LOG_LEVEL.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs63 === errors;
@@ -36414,18 +36495,18 @@ const _errs65 = errors;
 if(errors === _errs65){
 if(typeof data32 === "string"){
 if(func1(data32) > 4096){
-validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data32) < 1){
-validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/ACCESS_LOG",schemaPath:"#/properties/ACCESS_LOG/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36441,18 +36522,18 @@ const _errs67 = errors;
 if(errors === _errs67){
 if(typeof data33 === "string"){
 if(func1(data33) > 4096){
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
 else {
 if(func1(data33) < 1){
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_FILE",schemaPath:"#/properties/DECISION_LOG_FILE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36468,12 +36549,12 @@ const _errs69 = errors;
 if(errors === _errs69){
 if(typeof data34 === "string"){
 if(!pattern87.test(data34)){
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_MAX_BYTES",schemaPath:"#/properties/DECISION_LOG_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36489,12 +36570,12 @@ const _errs71 = errors;
 if(errors === _errs71){
 if(typeof data35 === "string"){
 if(!pattern88.test(data35)){
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/DECISION_LOG_KEPT_FILES",schemaPath:"#/properties/DECISION_LOG_KEPT_FILES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36510,12 +36591,12 @@ const _errs73 = errors;
 if(errors === _errs73){
 if(typeof data36 === "string"){
 if(!pattern89.test(data36)){
-validate571.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/pattern",keyword:"pattern",params:{pattern: "^[!-~]{16,4096}$"},message:"must match pattern \""+"^[!-~]{16,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/METRICS_TOKEN",schemaPath:"#/properties/METRICS_TOKEN/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36529,11 +36610,11 @@ if(data.BUDGET_METRICS !== undefined){
 let data37 = data.BUDGET_METRICS;
 const _errs75 = errors;
 if(typeof data37 !== "string"){
-validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data37 === "on") || (data37 === "off"))){
-validate571.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
+validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs75 === errors;
@@ -36548,12 +36629,12 @@ const _errs77 = errors;
 if(errors === _errs77){
 if(typeof data38 === "string"){
 if(!pattern87.test(data38)){
-validate571.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36569,12 +36650,12 @@ const _errs79 = errors;
 if(errors === _errs79){
 if(typeof data39 === "string"){
 if(!pattern88.test(data39)){
-validate571.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36590,12 +36671,12 @@ const _errs81 = errors;
 if(errors === _errs81){
 if(typeof data40 === "string"){
 if(!pattern80.test(data40)){
-validate571.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36611,12 +36692,12 @@ const _errs83 = errors;
 if(errors === _errs83){
 if(typeof data41 === "string"){
 if(!pattern80.test(data41)){
-validate571.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36632,12 +36713,12 @@ const _errs85 = errors;
 if(errors === _errs85){
 if(typeof data42 === "string"){
 if(!pattern80.test(data42)){
-validate571.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36653,12 +36734,12 @@ const _errs87 = errors;
 if(errors === _errs87){
 if(typeof data43 === "string"){
 if(!pattern87.test(data43)){
-validate571.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36674,12 +36755,12 @@ const _errs89 = errors;
 if(errors === _errs89){
 if(typeof data44 === "string"){
 if(!pattern80.test(data44)){
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36695,12 +36776,12 @@ const _errs91 = errors;
 if(errors === _errs91){
 if(typeof data45 === "string"){
 if(!pattern87.test(data45)){
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36716,12 +36797,12 @@ const _errs93 = errors;
 if(errors === _errs93){
 if(typeof data46 === "string"){
 if(!pattern87.test(data46)){
-validate571.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36737,12 +36818,12 @@ const _errs95 = errors;
 if(errors === _errs95){
 if(typeof data47 === "string"){
 if(!pattern87.test(data47)){
-validate571.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36758,12 +36839,12 @@ const _errs97 = errors;
 if(errors === _errs97){
 if(typeof data48 === "string"){
 if(!pattern100.test(data48)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36779,12 +36860,12 @@ const _errs99 = errors;
 if(errors === _errs99){
 if(typeof data49 === "string"){
 if(!pattern100.test(data49)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36800,12 +36881,12 @@ const _errs101 = errors;
 if(errors === _errs101){
 if(typeof data50 === "string"){
 if(!pattern100.test(data50)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36821,12 +36902,12 @@ const _errs103 = errors;
 if(errors === _errs103){
 if(typeof data51 === "string"){
 if(!pattern100.test(data51)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36842,12 +36923,12 @@ const _errs105 = errors;
 if(errors === _errs105){
 if(typeof data52 === "string"){
 if(!pattern100.test(data52)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36863,12 +36944,12 @@ const _errs107 = errors;
 if(errors === _errs107){
 if(typeof data53 === "string"){
 if(!pattern100.test(data53)){
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36884,12 +36965,12 @@ const _errs109 = errors;
 if(errors === _errs109){
 if(typeof data54 === "string"){
 if(!pattern80.test(data54)){
-validate571.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36905,12 +36986,12 @@ const _errs111 = errors;
 if(errors === _errs111){
 if(typeof data55 === "string"){
 if(!pattern80.test(data55)){
-validate571.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36926,12 +37007,12 @@ const _errs113 = errors;
 if(errors === _errs113){
 if(typeof data56 === "string"){
 if(!pattern80.test(data56)){
-validate571.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36947,12 +37028,12 @@ const _errs115 = errors;
 if(errors === _errs115){
 if(typeof data57 === "string"){
 if(!pattern80.test(data57)){
-validate571.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36968,12 +37049,12 @@ const _errs117 = errors;
 if(errors === _errs117){
 if(typeof data58 === "string"){
 if(!pattern80.test(data58)){
-validate571.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -36989,12 +37070,12 @@ const _errs119 = errors;
 if(errors === _errs119){
 if(typeof data59 === "string"){
 if(!pattern80.test(data59)){
-validate571.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37010,12 +37091,12 @@ const _errs121 = errors;
 if(errors === _errs121){
 if(typeof data60 === "string"){
 if(!pattern80.test(data60)){
-validate571.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37031,12 +37112,12 @@ const _errs123 = errors;
 if(errors === _errs123){
 if(typeof data61 === "string"){
 if(!pattern80.test(data61)){
-validate571.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37117,12 +37198,12 @@ const _errs125 = errors;
 if(errors === _errs125){
 if(typeof data62 === "string"){
 if(!pattern79.test(data62)){
-validate571.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37139,18 +37220,18 @@ const _errs127 = errors;
 if(errors === _errs127){
 if(typeof data63 === "string"){
 if(func1(data63) > 2048){
-validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern70.test(data63)){
-validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37167,12 +37248,12 @@ const _errs129 = errors;
 if(errors === _errs129){
 if(typeof data64 === "string"){
 if(!pattern119.test(data64)){
-validate571.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37189,18 +37270,18 @@ const _errs131 = errors;
 if(errors === _errs131){
 if(typeof data65 === "string"){
 if(func1(data65) > 2048){
-validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
 if(!pattern70.test(data65)){
-validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37217,12 +37298,12 @@ const _errs133 = errors;
 if(errors === _errs133){
 if(typeof data66 === "string"){
 if(!pattern79.test(data66)){
-validate571.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37239,12 +37320,12 @@ const _errs135 = errors;
 if(errors === _errs135){
 if(typeof data67 === "string"){
 if(!pattern125.test(data67)){
-validate571.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37261,12 +37342,12 @@ const _errs137 = errors;
 if(errors === _errs137){
 if(typeof data68 === "string"){
 if(!pattern127.test(data68)){
-validate571.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37283,12 +37364,12 @@ const _errs139 = errors;
 if(errors === _errs139){
 if(typeof data69 === "string"){
 if(!pattern129.test(data69)){
-validate571.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37305,12 +37386,12 @@ const _errs141 = errors;
 if(errors === _errs141){
 if(typeof data70 === "string"){
 if(!pattern119.test(data70)){
-validate571.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
+validate572.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
 }
 else {
-validate571.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate572.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37391,24 +37472,24 @@ props0[key8] = true;
 }
 }
 else {
-validate571.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate572.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate571.errors = vErrors;
+validate572.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate571.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate572.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-export const validateChatArguments = validate572;
+export const validateChatArguments = validate573;
 const schema238 = {"type":"object","additionalProperties":false,"required":["model","messages"],"properties":{"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"messages":{"type":"array","minItems":1,"items":{"type":"object","additionalProperties":false,"required":["role","content"],"properties":{"role":{"type":"string","enum":["developer","system","user","assistant"]},"content":{"type":"string"}}}},"temperature":{"type":"number","minimum":0,"maximum":2},"max_tokens":{"type":"integer","minimum":1,"maximum":1000000000}},"$id":"ChatArguments"};
 
-function validate572(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ChatArguments" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate572.evaluated;
+const evaluated0 = validate573.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -37419,14 +37500,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.model === undefined) && (missing0 = "model")) || ((data.messages === undefined) && (missing0 = "messages"))){
-validate572.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate573.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "model") || (key0 === "messages")) || (key0 === "temperature")) || (key0 === "max_tokens"))){
-validate572.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate573.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -37438,12 +37519,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern4.test(data0)){
-validate572.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate573.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate572.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate573.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37459,7 +37540,7 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length < 1){
-validate572.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate573.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -37472,14 +37553,14 @@ if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((data2.role === undefined) && (missing1 = "role")) || ((data2.content === undefined) && (missing1 = "content"))){
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs8 = errors;
 for(const key1 in data2){
 if(!((key1 === "role") || (key1 === "content"))){
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -37489,11 +37570,11 @@ if(data2.role !== undefined){
 let data3 = data2.role;
 const _errs9 = errors;
 if(typeof data3 !== "string"){
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data3 === "developer") || (data3 === "system")) || (data3 === "user")) || (data3 === "assistant"))){
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/enum",keyword:"enum",params:{allowedValues: schema238.properties.messages.items.properties.role.enum},message:"must be equal to one of the allowed values"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0+"/role",schemaPath:"#/properties/messages/items/properties/role/enum",keyword:"enum",params:{allowedValues: schema238.properties.messages.items.properties.role.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -37505,7 +37586,7 @@ if(valid2){
 if(data2.content !== undefined){
 const _errs11 = errors;
 if(typeof data2.content !== "string"){
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0+"/content",schemaPath:"#/properties/messages/items/properties/content/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0+"/content",schemaPath:"#/properties/messages/items/properties/content/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs11 === errors;
@@ -37518,7 +37599,7 @@ var valid2 = true;
 }
 }
 else {
-validate572.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate573.errors = [{instancePath:instancePath+"/messages/" + i0,schemaPath:"#/properties/messages/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -37530,7 +37611,7 @@ break;
 }
 }
 else {
-validate572.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate573.errors = [{instancePath:instancePath+"/messages",schemaPath:"#/properties/messages/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -37546,18 +37627,18 @@ const _errs13 = errors;
 if(errors === _errs13){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 > 2 || isNaN(data5)){
-validate572.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
+validate573.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/maximum",keyword:"maximum",params:{comparison: "<=", limit: 2},message:"must be <= 2"}];
 return false;
 }
 else {
 if(data5 < 0 || isNaN(data5)){
-validate572.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate573.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
 }
 else {
-validate572.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"}];
+validate573.errors = [{instancePath:instancePath+"/temperature",schemaPath:"#/properties/temperature/type",keyword:"type",params:{type: "number"},message:"must be number"}];
 return false;
 }
 }
@@ -37571,161 +37652,24 @@ if(data.max_tokens !== undefined){
 let data6 = data.max_tokens;
 const _errs15 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate572.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate573.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs15){
 if((typeof data6 == "number") && (isFinite(data6))){
 if(data6 > 1000000000 || isNaN(data6)){
-validate572.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
+validate573.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000000000},message:"must be <= 1000000000"}];
 return false;
 }
 else {
 if(data6 < 1 || isNaN(data6)){
-validate572.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate573.errors = [{instancePath:instancePath+"/max_tokens",schemaPath:"#/properties/max_tokens/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
 }
 }
 var valid0 = _errs15 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate572.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate572.errors = vErrors;
-return errors === 0;
-}
-validate572.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateGenerateImageArguments = validate573;
-const schema239 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
-const pattern134 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
-
-function validate573(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="GenerateImageArguments" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate573.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.prompt === undefined) && (missing0 = "prompt")){
-validate573.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "prompt") || (key0 === "model")) || (key0 === "size")) || (key0 === "n"))){
-validate573.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.prompt !== undefined){
-let data0 = data.prompt;
-const _errs2 = errors;
-if(errors === _errs2){
-if(typeof data0 === "string"){
-if(func1(data0) < 1){
-validate573.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-else {
-validate573.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.model !== undefined){
-let data1 = data.model;
-const _errs4 = errors;
-if(errors === _errs4){
-if(typeof data1 === "string"){
-if(!pattern4.test(data1)){
-validate573.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
-return false;
-}
-}
-else {
-validate573.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.size !== undefined){
-let data2 = data.size;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data2 === "string"){
-if(!pattern134.test(data2)){
-validate573.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
-return false;
-}
-}
-else {
-validate573.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.n !== undefined){
-let data3 = data.n;
-const _errs8 = errors;
-if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate573.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs8){
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 > 4 || isNaN(data3)){
-validate573.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4},message:"must be <= 4"}];
-return false;
-}
-else {
-if(data3 < 1 || isNaN(data3)){
-validate573.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
-return false;
-}
-}
-}
-}
-var valid0 = _errs8 === errors;
 }
 else {
 var valid0 = true;
@@ -37746,12 +37690,12 @@ return errors === 0;
 }
 validate573.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateNanoBananaArguments = validate574;
-const schema240 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
-const pattern135 = new RegExp("^[^/\\\\]*$", "u");
+export const validateGenerateImageArguments = validate574;
+const schema239 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"model":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"size":{"type":"string","pattern":"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},"n":{"type":"integer","minimum":1,"maximum":4}},"$id":"GenerateImageArguments"};
+const pattern134 = new RegExp("^(?:auto|[0-9]{1,5}x[0-9]{1,5})$", "u");
 
 function validate574(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="NanoBananaArguments" */;
+/*# sourceURL="GenerateImageArguments" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate574.evaluated;
@@ -37771,7 +37715,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "prompt") || (key0 === "filename")) || (key0 === "aspect_ratio"))){
+if(!((((key0 === "prompt") || (key0 === "model")) || (key0 === "size")) || (key0 === "n"))){
 validate574.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -37799,30 +37743,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.filename !== undefined){
-let data1 = data.filename;
+if(data.model !== undefined){
+let data1 = data.model;
 const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
-if(func1(data1) > 100){
-validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/maxLength",keyword:"maxLength",params:{limit: 100},message:"must NOT have more than 100 characters"}];
-return false;
-}
-else {
-if(func1(data1) < 1){
-validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-else {
-if(!pattern135.test(data1)){
-validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
+if(!pattern4.test(data1)){
+validate574.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
-}
-}
 else {
-validate574.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate574.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -37832,21 +37764,53 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.aspect_ratio !== undefined){
-let data2 = data.aspect_ratio;
+if(data.size !== undefined){
+let data2 = data.size;
 const _errs6 = errors;
-if(typeof data2 !== "string"){
-validate574.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs6){
+if(typeof data2 === "string"){
+if(!pattern134.test(data2)){
+validate574.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/pattern",keyword:"pattern",params:{pattern: "^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"},message:"must match pattern \""+"^(?:auto|[0-9]{1,5}x[0-9]{1,5})$"+"\""}];
 return false;
 }
-if(!((((data2 === "1:1") || (data2 === "16:9")) || (data2 === "4:3")) || (data2 === "5:4"))){
-validate574.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/enum",keyword:"enum",params:{allowedValues: schema240.properties.aspect_ratio.enum},message:"must be equal to one of the allowed values"}];
+}
+else {
+validate574.errors = [{instancePath:instancePath+"/size",schemaPath:"#/properties/size/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
+}
 }
 var valid0 = _errs6 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.n !== undefined){
+let data3 = data.n;
+const _errs8 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate574.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs8){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 4 || isNaN(data3)){
+validate574.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4},message:"must be <= 4"}];
+return false;
+}
+else {
+if(data3 < 1 || isNaN(data3)){
+validate574.errors = [{instancePath:instancePath+"/n",schemaPath:"#/properties/n/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }
@@ -37863,11 +37827,12 @@ return errors === 0;
 }
 validate574.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateImageModelOverview = validate575;
-const schema241 = {"type":"object","additionalProperties":false,"required":["models"],"properties":{"models":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["id","description"],"properties":{"id":{"type":"string"},"description":{"type":"string"},"image_price":{"type":"string"},"request_price":{"type":"string"},"output_price":{"type":"string"}}}}},"$id":"ImageModelOverview"};
+export const validateNanoBananaArguments = validate575;
+const schema240 = {"type":"object","additionalProperties":false,"required":["prompt"],"properties":{"prompt":{"type":"string","minLength":1},"filename":{"type":"string","minLength":1,"maxLength":100,"pattern":"^[^/\\\\]*$"},"aspect_ratio":{"type":"string","enum":["1:1","16:9","4:3","5:4"]}},"$id":"NanoBananaArguments"};
+const pattern135 = new RegExp("^[^/\\\\]*$", "u");
 
 function validate575(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ImageModelOverview" */;
+/*# sourceURL="NanoBananaArguments" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate575.evaluated;
@@ -37880,15 +37845,131 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((data.models === undefined) && (missing0 = "models")){
+if((data.prompt === undefined) && (missing0 = "prompt")){
 validate575.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(key0 === "models")){
+if(!(((key0 === "prompt") || (key0 === "filename")) || (key0 === "aspect_ratio"))){
 validate575.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.prompt !== undefined){
+let data0 = data.prompt;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(func1(data0) < 1){
+validate575.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+else {
+validate575.errors = [{instancePath:instancePath+"/prompt",schemaPath:"#/properties/prompt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.filename !== undefined){
+let data1 = data.filename;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(func1(data1) > 100){
+validate575.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/maxLength",keyword:"maxLength",params:{limit: 100},message:"must NOT have more than 100 characters"}];
+return false;
+}
+else {
+if(func1(data1) < 1){
+validate575.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+else {
+if(!pattern135.test(data1)){
+validate575.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/pattern",keyword:"pattern",params:{pattern: "^[^/\\\\]*$"},message:"must match pattern \""+"^[^/\\\\]*$"+"\""}];
+return false;
+}
+}
+}
+}
+else {
+validate575.errors = [{instancePath:instancePath+"/filename",schemaPath:"#/properties/filename/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.aspect_ratio !== undefined){
+let data2 = data.aspect_ratio;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate575.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((((data2 === "1:1") || (data2 === "16:9")) || (data2 === "4:3")) || (data2 === "5:4"))){
+validate575.errors = [{instancePath:instancePath+"/aspect_ratio",schemaPath:"#/properties/aspect_ratio/enum",keyword:"enum",params:{allowedValues: schema240.properties.aspect_ratio.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate575.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate575.errors = vErrors;
+return errors === 0;
+}
+validate575.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateImageModelOverview = validate576;
+const schema241 = {"type":"object","additionalProperties":false,"required":["models"],"properties":{"models":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["id","description"],"properties":{"id":{"type":"string"},"description":{"type":"string"},"image_price":{"type":"string"},"request_price":{"type":"string"},"output_price":{"type":"string"}}}}},"$id":"ImageModelOverview"};
+
+function validate576(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ImageModelOverview" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate576.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.models === undefined) && (missing0 = "models")){
+validate576.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "models")){
+validate576.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -37908,14 +37989,14 @@ if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if(((data1.id === undefined) && (missing1 = "id")) || ((data1.description === undefined) && (missing1 = "description"))){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs6 = errors;
 for(const key1 in data1){
 if(!(((((key1 === "id") || (key1 === "description")) || (key1 === "image_price")) || (key1 === "request_price")) || (key1 === "output_price"))){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -37924,7 +38005,7 @@ if(_errs6 === errors){
 if(data1.id !== undefined){
 const _errs7 = errors;
 if(typeof data1.id !== "string"){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs7 === errors;
@@ -37936,7 +38017,7 @@ if(valid2){
 if(data1.description !== undefined){
 const _errs9 = errors;
 if(typeof data1.description !== "string"){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0+"/description",schemaPath:"#/properties/models/items/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0+"/description",schemaPath:"#/properties/models/items/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -37948,7 +38029,7 @@ if(valid2){
 if(data1.image_price !== undefined){
 const _errs11 = errors;
 if(typeof data1.image_price !== "string"){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs11 === errors;
@@ -37960,7 +38041,7 @@ if(valid2){
 if(data1.request_price !== undefined){
 const _errs13 = errors;
 if(typeof data1.request_price !== "string"){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs13 === errors;
@@ -37972,7 +38053,7 @@ if(valid2){
 if(data1.output_price !== undefined){
 const _errs15 = errors;
 if(typeof data1.output_price !== "string"){
-validate575.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs15 === errors;
@@ -37988,7 +38069,7 @@ var valid2 = true;
 }
 }
 else {
-validate575.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate576.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -37999,7 +38080,7 @@ break;
 }
 }
 else {
-validate575.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate576.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -38008,23 +38089,23 @@ return false;
 }
 }
 else {
-validate575.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate576.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate575.errors = vErrors;
+validate576.errors = vErrors;
 return errors === 0;
 }
-validate575.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate576.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateInitializeParams = validate576;
+export const validateInitializeParams = validate577;
 const schema242 = {"type":"object","required":["protocolVersion","capabilities","clientInfo"],"properties":{"protocolVersion":{"type":"string"},"capabilities":{"type":"object"},"clientInfo":{"type":"object","required":["name","version"],"properties":{"name":{"type":"string"},"version":{"type":"string"}}}},"$id":"InitializeParams"};
 
-function validate576(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="InitializeParams" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate576.evaluated;
+const evaluated0 = validate577.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -38035,14 +38116,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.protocolVersion === undefined) && (missing0 = "protocolVersion")) || ((data.capabilities === undefined) && (missing0 = "capabilities"))) || ((data.clientInfo === undefined) && (missing0 = "clientInfo"))){
-validate576.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate577.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.protocolVersion !== undefined){
 const _errs1 = errors;
 if(typeof data.protocolVersion !== "string"){
-validate576.errors = [{instancePath:instancePath+"/protocolVersion",schemaPath:"#/properties/protocolVersion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate577.errors = [{instancePath:instancePath+"/protocolVersion",schemaPath:"#/properties/protocolVersion/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -38055,7 +38136,7 @@ if(data.capabilities !== undefined){
 let data1 = data.capabilities;
 const _errs3 = errors;
 if(!(data1 && typeof data1 == "object" && !Array.isArray(data1))){
-validate576.errors = [{instancePath:instancePath+"/capabilities",schemaPath:"#/properties/capabilities/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate577.errors = [{instancePath:instancePath+"/capabilities",schemaPath:"#/properties/capabilities/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -38071,14 +38152,14 @@ if(errors === _errs5){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((data2.name === undefined) && (missing1 = "name")) || ((data2.version === undefined) && (missing1 = "version"))){
-validate576.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate577.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data2.name !== undefined){
 const _errs7 = errors;
 if(typeof data2.name !== "string"){
-validate576.errors = [{instancePath:instancePath+"/clientInfo/name",schemaPath:"#/properties/clientInfo/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate577.errors = [{instancePath:instancePath+"/clientInfo/name",schemaPath:"#/properties/clientInfo/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -38090,7 +38171,7 @@ if(valid1){
 if(data2.version !== undefined){
 const _errs9 = errors;
 if(typeof data2.version !== "string"){
-validate576.errors = [{instancePath:instancePath+"/clientInfo/version",schemaPath:"#/properties/clientInfo/properties/version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate577.errors = [{instancePath:instancePath+"/clientInfo/version",schemaPath:"#/properties/clientInfo/properties/version/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -38102,7 +38183,7 @@ var valid1 = true;
 }
 }
 else {
-validate576.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate577.errors = [{instancePath:instancePath+"/clientInfo",schemaPath:"#/properties/clientInfo/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -38116,38 +38197,6 @@ var valid0 = true;
 }
 }
 else {
-validate576.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate576.errors = vErrors;
-return errors === 0;
-}
-validate576.evaluated = {"props":{"protocolVersion":true,"capabilities":true,"clientInfo":true},"dynamicProps":false,"dynamicItems":false};
-
-export const validateListImageModelsArguments = validate577;
-const schema243 = {"type":"object","additionalProperties":false,"$id":"ListImageModelsArguments"};
-
-function validate577(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ListImageModelsArguments" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate577.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-for(const key0 in data){
-validate577.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-else {
 validate577.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
@@ -38155,13 +38204,13 @@ return false;
 validate577.errors = vErrors;
 return errors === 0;
 }
-validate577.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate577.evaluated = {"props":{"protocolVersion":true,"capabilities":true,"clientInfo":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateListModelsArguments = validate578;
-const schema244 = {"type":"object","additionalProperties":false,"properties":{"include_deactivated":{"type":"boolean"},"exclude_deprecated":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000},"family":{"type":"string","minLength":1,"maxLength":512}},"$id":"ListModelsArguments"};
+export const validateListImageModelsArguments = validate578;
+const schema243 = {"type":"object","additionalProperties":false,"$id":"ListImageModelsArguments"};
 
 function validate578(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ListModelsArguments" */;
+/*# sourceURL="ListImageModelsArguments" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate578.evaluated;
@@ -38173,10 +38222,42 @@ evaluated0.items = undefined;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
+for(const key0 in data){
+validate578.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+else {
+validate578.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate578.errors = vErrors;
+return errors === 0;
+}
+validate578.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+export const validateListModelsArguments = validate579;
+const schema244 = {"type":"object","additionalProperties":false,"properties":{"include_deactivated":{"type":"boolean"},"exclude_deprecated":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000},"family":{"type":"string","minLength":1,"maxLength":512}},"$id":"ListModelsArguments"};
+
+function validate579(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ListModelsArguments" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate579.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "include_deactivated") || (key0 === "exclude_deprecated")) || (key0 === "limit")) || (key0 === "family"))){
-validate578.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate579.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -38185,7 +38266,7 @@ if(_errs1 === errors){
 if(data.include_deactivated !== undefined){
 const _errs2 = errors;
 if(typeof data.include_deactivated !== "boolean"){
-validate578.errors = [{instancePath:instancePath+"/include_deactivated",schemaPath:"#/properties/include_deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate579.errors = [{instancePath:instancePath+"/include_deactivated",schemaPath:"#/properties/include_deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -38197,7 +38278,7 @@ if(valid0){
 if(data.exclude_deprecated !== undefined){
 const _errs4 = errors;
 if(typeof data.exclude_deprecated !== "boolean"){
-validate578.errors = [{instancePath:instancePath+"/exclude_deprecated",schemaPath:"#/properties/exclude_deprecated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate579.errors = [{instancePath:instancePath+"/exclude_deprecated",schemaPath:"#/properties/exclude_deprecated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -38210,18 +38291,18 @@ if(data.limit !== undefined){
 let data2 = data.limit;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate578.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate579.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs6){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 > 1000 || isNaN(data2)){
-validate578.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"}];
+validate579.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/maximum",keyword:"maximum",params:{comparison: "<=", limit: 1000},message:"must be <= 1000"}];
 return false;
 }
 else {
 if(data2 < 1 || isNaN(data2)){
-validate578.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
+validate579.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"}];
 return false;
 }
 }
@@ -38239,18 +38320,18 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func1(data3) > 512){
-validate578.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+validate579.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
 return false;
 }
 else {
 if(func1(data3) < 1){
-validate578.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate579.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate578.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate579.errors = [{instancePath:instancePath+"/family",schemaPath:"#/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -38265,23 +38346,23 @@ var valid0 = true;
 }
 }
 else {
-validate578.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate579.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate578.errors = vErrors;
+validate579.errors = vErrors;
 return errors === 0;
 }
-validate578.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate579.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateMcpMessage = validate579;
+export const validateMcpMessage = validate580;
 const schema245 = {"type":"object","required":["jsonrpc"],"properties":{"jsonrpc":{"type":"string","const":"2.0"},"id":{"type":["string","integer","null"]},"method":{"type":"string"},"params":{"type":"object"},"result":{"type":"object"},"error":{"type":"object","required":["code","message"],"properties":{"code":{"type":"integer"},"message":{"type":"string"},"data":{"type":"object"}}}},"$id":"McpMessage"};
 
-function validate579(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate580(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="McpMessage" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate579.evaluated;
+const evaluated0 = validate580.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -38292,7 +38373,7 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.jsonrpc === undefined) && (missing0 = "jsonrpc")){
-validate579.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate580.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
@@ -38300,11 +38381,11 @@ if(data.jsonrpc !== undefined){
 let data0 = data.jsonrpc;
 const _errs1 = errors;
 if(typeof data0 !== "string"){
-validate579.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate580.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if("2.0" !== data0){
-validate579.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/const",keyword:"const",params:{allowedValue: "2.0"},message:"must be equal to constant"}];
+validate580.errors = [{instancePath:instancePath+"/jsonrpc",schemaPath:"#/properties/jsonrpc/const",keyword:"const",params:{allowedValue: "2.0"},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -38317,7 +38398,7 @@ if(data.id !== undefined){
 let data1 = data.id;
 const _errs3 = errors;
 if(((typeof data1 !== "string") && (!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1))))) && (data1 !== null)){
-validate579.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: schema245.properties.id.type},message:"must be string,integer,null"}];
+validate580.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: schema245.properties.id.type},message:"must be string,integer,null"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -38329,7 +38410,7 @@ if(valid0){
 if(data.method !== undefined){
 const _errs5 = errors;
 if(typeof data.method !== "string"){
-validate579.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate580.errors = [{instancePath:instancePath+"/method",schemaPath:"#/properties/method/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -38342,7 +38423,7 @@ if(data.params !== undefined){
 let data3 = data.params;
 const _errs7 = errors;
 if(!(data3 && typeof data3 == "object" && !Array.isArray(data3))){
-validate579.errors = [{instancePath:instancePath+"/params",schemaPath:"#/properties/params/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate580.errors = [{instancePath:instancePath+"/params",schemaPath:"#/properties/params/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -38355,7 +38436,7 @@ if(data.result !== undefined){
 let data4 = data.result;
 const _errs9 = errors;
 if(!(data4 && typeof data4 == "object" && !Array.isArray(data4))){
-validate579.errors = [{instancePath:instancePath+"/result",schemaPath:"#/properties/result/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate580.errors = [{instancePath:instancePath+"/result",schemaPath:"#/properties/result/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -38371,7 +38452,7 @@ if(errors === _errs11){
 if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
 let missing1;
 if(((data5.code === undefined) && (missing1 = "code")) || ((data5.message === undefined) && (missing1 = "message"))){
-validate579.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate580.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
@@ -38379,7 +38460,7 @@ if(data5.code !== undefined){
 let data6 = data5.code;
 const _errs13 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate579.errors = [{instancePath:instancePath+"/error/code",schemaPath:"#/properties/error/properties/code/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate580.errors = [{instancePath:instancePath+"/error/code",schemaPath:"#/properties/error/properties/code/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid1 = _errs13 === errors;
@@ -38391,7 +38472,7 @@ if(valid1){
 if(data5.message !== undefined){
 const _errs15 = errors;
 if(typeof data5.message !== "string"){
-validate579.errors = [{instancePath:instancePath+"/error/message",schemaPath:"#/properties/error/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate580.errors = [{instancePath:instancePath+"/error/message",schemaPath:"#/properties/error/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs15 === errors;
@@ -38404,7 +38485,7 @@ if(data5.data !== undefined){
 let data8 = data5.data;
 const _errs17 = errors;
 if(!(data8 && typeof data8 == "object" && !Array.isArray(data8))){
-validate579.errors = [{instancePath:instancePath+"/error/data",schemaPath:"#/properties/error/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate580.errors = [{instancePath:instancePath+"/error/data",schemaPath:"#/properties/error/properties/data/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid1 = _errs17 === errors;
@@ -38417,7 +38498,7 @@ var valid1 = true;
 }
 }
 else {
-validate579.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate580.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -38434,23 +38515,23 @@ var valid0 = true;
 }
 }
 else {
-validate579.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate580.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate579.errors = vErrors;
+validate580.errors = vErrors;
 return errors === 0;
 }
-validate579.evaluated = {"props":{"jsonrpc":true,"id":true,"method":true,"params":true,"result":true,"error":true},"dynamicProps":false,"dynamicItems":false};
+validate580.evaluated = {"props":{"jsonrpc":true,"id":true,"method":true,"params":true,"result":true,"error":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateModelOverview = validate580;
+export const validateModelOverview = validate581;
 const schema246 = {"type":"object","additionalProperties":false,"required":["models","total"],"properties":{"models":{"type":"array","items":{"type":"object","additionalProperties":false,"required":["id","name","family","input","output","free"],"properties":{"id":{"type":"string"},"name":{"type":"string"},"family":{"type":"string"},"input":{"type":"array","items":{"type":"string"}},"output":{"type":"array","items":{"type":"string"}},"free":{"type":"boolean"},"input_price":{"type":"string"},"output_price":{"type":"string"},"image_price":{"type":"string"},"request_price":{"type":"string"},"context_length":{"type":"integer"},"max_output":{"type":"integer"},"deprecated_at":{"type":"string"},"deactivated_at":{"type":"string"}}}},"total":{"type":"integer","minimum":0}},"$id":"ModelOverview"};
 
-function validate580(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ModelOverview" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate580.evaluated;
+const evaluated0 = validate581.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -38461,14 +38542,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.models === undefined) && (missing0 = "models")) || ((data.total === undefined) && (missing0 = "total"))){
-validate580.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate581.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "models") || (key0 === "total"))){
-validate580.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate581.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -38488,14 +38569,14 @@ if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if(((((((data1.id === undefined) && (missing1 = "id")) || ((data1.name === undefined) && (missing1 = "name"))) || ((data1.family === undefined) && (missing1 = "family"))) || ((data1.input === undefined) && (missing1 = "input"))) || ((data1.output === undefined) && (missing1 = "output"))) || ((data1.free === undefined) && (missing1 = "free"))){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 const _errs6 = errors;
 for(const key1 in data1){
 if(!(func3.call(schema246.properties.models.items.properties, key1))){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -38504,7 +38585,7 @@ if(_errs6 === errors){
 if(data1.id !== undefined){
 const _errs7 = errors;
 if(typeof data1.id !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/id",schemaPath:"#/properties/models/items/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs7 === errors;
@@ -38516,7 +38597,7 @@ if(valid2){
 if(data1.name !== undefined){
 const _errs9 = errors;
 if(typeof data1.name !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/name",schemaPath:"#/properties/models/items/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/name",schemaPath:"#/properties/models/items/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -38528,7 +38609,7 @@ if(valid2){
 if(data1.family !== undefined){
 const _errs11 = errors;
 if(typeof data1.family !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/family",schemaPath:"#/properties/models/items/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/family",schemaPath:"#/properties/models/items/properties/family/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs11 === errors;
@@ -38547,7 +38628,7 @@ const len1 = data5.length;
 for(let i1=0; i1<len1; i1++){
 const _errs15 = errors;
 if(typeof data5[i1] !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/input/" + i1,schemaPath:"#/properties/models/items/properties/input/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/input/" + i1,schemaPath:"#/properties/models/items/properties/input/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs15 === errors;
@@ -38557,7 +38638,7 @@ break;
 }
 }
 else {
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/input",schemaPath:"#/properties/models/items/properties/input/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/input",schemaPath:"#/properties/models/items/properties/input/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -38577,7 +38658,7 @@ const len2 = data7.length;
 for(let i2=0; i2<len2; i2++){
 const _errs19 = errors;
 if(typeof data7[i2] !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/output/" + i2,schemaPath:"#/properties/models/items/properties/output/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/output/" + i2,schemaPath:"#/properties/models/items/properties/output/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs19 === errors;
@@ -38587,7 +38668,7 @@ break;
 }
 }
 else {
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/output",schemaPath:"#/properties/models/items/properties/output/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/output",schemaPath:"#/properties/models/items/properties/output/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -38600,7 +38681,7 @@ if(valid2){
 if(data1.free !== undefined){
 const _errs21 = errors;
 if(typeof data1.free !== "boolean"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/free",schemaPath:"#/properties/models/items/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/free",schemaPath:"#/properties/models/items/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid2 = _errs21 === errors;
@@ -38612,7 +38693,7 @@ if(valid2){
 if(data1.input_price !== undefined){
 const _errs23 = errors;
 if(typeof data1.input_price !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/input_price",schemaPath:"#/properties/models/items/properties/input_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/input_price",schemaPath:"#/properties/models/items/properties/input_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs23 === errors;
@@ -38624,7 +38705,7 @@ if(valid2){
 if(data1.output_price !== undefined){
 const _errs25 = errors;
 if(typeof data1.output_price !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/output_price",schemaPath:"#/properties/models/items/properties/output_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs25 === errors;
@@ -38636,7 +38717,7 @@ if(valid2){
 if(data1.image_price !== undefined){
 const _errs27 = errors;
 if(typeof data1.image_price !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/image_price",schemaPath:"#/properties/models/items/properties/image_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs27 === errors;
@@ -38648,7 +38729,7 @@ if(valid2){
 if(data1.request_price !== undefined){
 const _errs29 = errors;
 if(typeof data1.request_price !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/request_price",schemaPath:"#/properties/models/items/properties/request_price/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs29 === errors;
@@ -38661,7 +38742,7 @@ if(data1.context_length !== undefined){
 let data14 = data1.context_length;
 const _errs31 = errors;
 if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/context_length",schemaPath:"#/properties/models/items/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/context_length",schemaPath:"#/properties/models/items/properties/context_length/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid2 = _errs31 === errors;
@@ -38674,7 +38755,7 @@ if(data1.max_output !== undefined){
 let data15 = data1.max_output;
 const _errs33 = errors;
 if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/max_output",schemaPath:"#/properties/models/items/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/max_output",schemaPath:"#/properties/models/items/properties/max_output/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid2 = _errs33 === errors;
@@ -38686,7 +38767,7 @@ if(valid2){
 if(data1.deprecated_at !== undefined){
 const _errs35 = errors;
 if(typeof data1.deprecated_at !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/deprecated_at",schemaPath:"#/properties/models/items/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/deprecated_at",schemaPath:"#/properties/models/items/properties/deprecated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs35 === errors;
@@ -38698,7 +38779,7 @@ if(valid2){
 if(data1.deactivated_at !== undefined){
 const _errs37 = errors;
 if(typeof data1.deactivated_at !== "string"){
-validate580.errors = [{instancePath:instancePath+"/models/" + i0+"/deactivated_at",schemaPath:"#/properties/models/items/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0+"/deactivated_at",schemaPath:"#/properties/models/items/properties/deactivated_at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs37 === errors;
@@ -38723,7 +38804,7 @@ var valid2 = true;
 }
 }
 else {
-validate580.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate581.errors = [{instancePath:instancePath+"/models/" + i0,schemaPath:"#/properties/models/items/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -38734,7 +38815,7 @@ break;
 }
 }
 else {
-validate580.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate581.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -38748,13 +38829,13 @@ if(data.total !== undefined){
 let data18 = data.total;
 const _errs39 = errors;
 if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
-validate580.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate581.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs39){
 if((typeof data18 == "number") && (isFinite(data18))){
 if(data18 < 0 || isNaN(data18)){
-validate580.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate581.errors = [{instancePath:instancePath+"/total",schemaPath:"#/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -38769,23 +38850,23 @@ var valid0 = true;
 }
 }
 else {
-validate580.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate581.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate580.errors = vErrors;
+validate581.errors = vErrors;
 return errors === 0;
 }
-validate580.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate581.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateToolCallParams = validate581;
+export const validateToolCallParams = validate582;
 const schema247 = {"type":"object","required":["name"],"properties":{"name":{"type":"string"},"arguments":{"type":"object"}},"$id":"ToolCallParams"};
 
-function validate581(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ToolCallParams" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate581.evaluated;
+const evaluated0 = validate582.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -38796,14 +38877,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.name === undefined) && (missing0 = "name")){
-validate581.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate582.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 if(data.name !== undefined){
 const _errs1 = errors;
 if(typeof data.name !== "string"){
-validate581.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate582.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -38816,7 +38897,7 @@ if(data.arguments !== undefined){
 let data1 = data.arguments;
 const _errs3 = errors;
 if(!(data1 && typeof data1 == "object" && !Array.isArray(data1))){
-validate581.errors = [{instancePath:instancePath+"/arguments",schemaPath:"#/properties/arguments/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate582.errors = [{instancePath:instancePath+"/arguments",schemaPath:"#/properties/arguments/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -38828,23 +38909,23 @@ var valid0 = true;
 }
 }
 else {
-validate581.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate582.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate581.errors = vErrors;
+validate582.errors = vErrors;
 return errors === 0;
 }
-validate581.evaluated = {"props":{"name":true,"arguments":true},"dynamicProps":false,"dynamicItems":false};
+validate582.evaluated = {"props":{"name":true,"arguments":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validateToolListParams = validate582;
+export const validateToolListParams = validate583;
 const schema248 = {"type":"object","required":[],"properties":{"cursor":{"type":"string","maxLength":0}},"$id":"ToolListParams"};
 
-function validate582(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate583(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ToolListParams" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate582.evaluated;
+const evaluated0 = validate583.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -38859,34 +38940,69 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(func1(data0) > 0){
-validate582.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/maxLength",keyword:"maxLength",params:{limit: 0},message:"must NOT have more than 0 characters"}];
+validate583.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/maxLength",keyword:"maxLength",params:{limit: 0},message:"must NOT have more than 0 characters"}];
 return false;
 }
 }
 else {
-validate582.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate583.errors = [{instancePath:instancePath+"/cursor",schemaPath:"#/properties/cursor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
 }
 }
 else {
-validate582.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate583.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate582.errors = vErrors;
+validate583.errors = vErrors;
 return errors === 0;
 }
-validate582.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicItems":false};
+validate583.evaluated = {"props":{"cursor":true},"dynamicProps":false,"dynamicItems":false};
 
-export const validatePasskeyAssertion = validate583;
+export const validatePasskeyAssertion = validate584;
 const schema249 = {"type":"object","required":["next","credential"],"additionalProperties":false,"properties":{"next":{"type":"string","maxLength":2048},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","authenticatorData","signature"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"authenticatorData":{"$ref":"PasskeyBytes"},"signature":{"$ref":"PasskeyBytes"}}}}}},"$id":"PasskeyAssertion"};
 const schema250 = {"type":"string","maxLength":12000,"pattern":"^[A-Za-z0-9_-]+$","$id":"PasskeyBytes"};
 const pattern136 = new RegExp("^[A-Za-z0-9_-]+$", "u");
 
-function validate584(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate585(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyBytes" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate585.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(typeof data === "string"){
+if(func1(data) > 12000){
+validate585.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength",params:{limit: 12000},message:"must NOT have more than 12000 characters"}];
+return false;
+}
+else {
+if(!pattern136.test(data)){
+validate585.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
+return false;
+}
+}
+}
+else {
+validate585.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+validate585.errors = vErrors;
+return errors === 0;
+}
+validate585.evaluated = {"dynamicProps":false,"dynamicItems":false};
+
+
+function validate584(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PasskeyAssertion" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate584.evaluated;
@@ -38897,52 +39013,17 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(errors === 0){
-if(typeof data === "string"){
-if(func1(data) > 12000){
-validate584.errors = [{instancePath,schemaPath:"#/maxLength",keyword:"maxLength",params:{limit: 12000},message:"must NOT have more than 12000 characters"}];
-return false;
-}
-else {
-if(!pattern136.test(data)){
-validate584.errors = [{instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_-]+$"},message:"must match pattern \""+"^[A-Za-z0-9_-]+$"+"\""}];
-return false;
-}
-}
-}
-else {
-validate584.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-validate584.errors = vErrors;
-return errors === 0;
-}
-validate584.evaluated = {"dynamicProps":false,"dynamicItems":false};
-
-
-function validate583(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PasskeyAssertion" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate583.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.next === undefined) && (missing0 = "next")) || ((data.credential === undefined) && (missing0 = "credential"))){
-validate583.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate584.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "next") || (key0 === "credential"))){
-validate583.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate584.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -38954,12 +39035,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 2048){
-validate583.errors = [{instancePath:instancePath+"/next",schemaPath:"#/properties/next/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
+validate584.errors = [{instancePath:instancePath+"/next",schemaPath:"#/properties/next/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 }
 else {
-validate583.errors = [{instancePath:instancePath+"/next",schemaPath:"#/properties/next/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate584.errors = [{instancePath:instancePath+"/next",schemaPath:"#/properties/next/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -38976,14 +39057,14 @@ if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((((((data1.id === undefined) && (missing1 = "id")) || ((data1.rawId === undefined) && (missing1 = "rawId"))) || ((data1.type === undefined) && (missing1 = "type"))) || ((data1.response === undefined) && (missing1 = "response"))) || ((data1.clientExtensionResults === undefined) && (missing1 = "clientExtensionResults"))){
-validate583.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate584.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data1.id !== undefined){
 const _errs6 = errors;
-if(!(validate584(data1.id, {instancePath:instancePath+"/credential/id",parentData:data1,parentDataProperty:"id",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data1.id, {instancePath:instancePath+"/credential/id",parentData:data1,parentDataProperty:"id",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -38994,8 +39075,8 @@ var valid1 = true;
 if(valid1){
 if(data1.rawId !== undefined){
 const _errs7 = errors;
-if(!(validate584(data1.rawId, {instancePath:instancePath+"/credential/rawId",parentData:data1,parentDataProperty:"rawId",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data1.rawId, {instancePath:instancePath+"/credential/rawId",parentData:data1,parentDataProperty:"rawId",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -39007,7 +39088,7 @@ if(valid1){
 if(data1.type !== undefined){
 const _errs8 = errors;
 if("public-key" !== data1.type){
-validate583.errors = [{instancePath:instancePath+"/credential/type",schemaPath:"#/properties/credential/properties/type/const",keyword:"const",params:{allowedValue: "public-key"},message:"must be equal to constant"}];
+validate584.errors = [{instancePath:instancePath+"/credential/type",schemaPath:"#/properties/credential/properties/type/const",keyword:"const",params:{allowedValue: "public-key"},message:"must be equal to constant"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -39020,7 +39101,7 @@ if(data1.clientExtensionResults !== undefined){
 let data5 = data1.clientExtensionResults;
 const _errs9 = errors;
 if(!(data5 && typeof data5 == "object" && !Array.isArray(data5))){
-validate583.errors = [{instancePath:instancePath+"/credential/clientExtensionResults",schemaPath:"#/properties/credential/properties/clientExtensionResults/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate584.errors = [{instancePath:instancePath+"/credential/clientExtensionResults",schemaPath:"#/properties/credential/properties/clientExtensionResults/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -39036,14 +39117,14 @@ if(errors === _errs11){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 let missing2;
 if((((data6.clientDataJSON === undefined) && (missing2 = "clientDataJSON")) || ((data6.authenticatorData === undefined) && (missing2 = "authenticatorData"))) || ((data6.signature === undefined) && (missing2 = "signature"))){
-validate583.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate584.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data6.clientDataJSON !== undefined){
 const _errs13 = errors;
-if(!(validate584(data6.clientDataJSON, {instancePath:instancePath+"/credential/response/clientDataJSON",parentData:data6,parentDataProperty:"clientDataJSON",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data6.clientDataJSON, {instancePath:instancePath+"/credential/response/clientDataJSON",parentData:data6,parentDataProperty:"clientDataJSON",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs13 === errors;
@@ -39054,8 +39135,8 @@ var valid2 = true;
 if(valid2){
 if(data6.authenticatorData !== undefined){
 const _errs14 = errors;
-if(!(validate584(data6.authenticatorData, {instancePath:instancePath+"/credential/response/authenticatorData",parentData:data6,parentDataProperty:"authenticatorData",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data6.authenticatorData, {instancePath:instancePath+"/credential/response/authenticatorData",parentData:data6,parentDataProperty:"authenticatorData",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs14 === errors;
@@ -39066,8 +39147,8 @@ var valid2 = true;
 if(valid2){
 if(data6.signature !== undefined){
 const _errs15 = errors;
-if(!(validate584(data6.signature, {instancePath:instancePath+"/credential/response/signature",parentData:data6,parentDataProperty:"signature",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data6.signature, {instancePath:instancePath+"/credential/response/signature",parentData:data6,parentDataProperty:"signature",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs15 === errors;
@@ -39080,7 +39161,7 @@ var valid2 = true;
 }
 }
 else {
-validate583.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate584.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39096,7 +39177,7 @@ var valid1 = true;
 }
 }
 else {
-validate583.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate584.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39110,23 +39191,23 @@ var valid0 = true;
 }
 }
 else {
-validate583.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate584.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate583.errors = vErrors;
+validate584.errors = vErrors;
 return errors === 0;
 }
-validate583.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate584.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePasskeyRegistration = validate590;
+export const validatePasskeyRegistration = validate591;
 const schema251 = {"type":"object","required":["label","credential"],"additionalProperties":false,"properties":{"label":{"type":"string","maxLength":64},"credential":{"type":"object","required":["id","rawId","type","response","clientExtensionResults"],"properties":{"id":{"$ref":"PasskeyBytes"},"rawId":{"$ref":"PasskeyBytes"},"type":{"const":"public-key"},"clientExtensionResults":{"type":"object"},"response":{"type":"object","required":["clientDataJSON","attestationObject"],"properties":{"clientDataJSON":{"$ref":"PasskeyBytes"},"attestationObject":{"$ref":"PasskeyBytes"},"transports":{"type":"array","maxItems":8,"items":{"type":"string","maxLength":32}}}}}}},"$id":"PasskeyRegistration"};
 
-function validate590(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate591(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PasskeyRegistration" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate590.evaluated;
+const evaluated0 = validate591.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39137,14 +39218,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.label === undefined) && (missing0 = "label")) || ((data.credential === undefined) && (missing0 = "credential"))){
-validate590.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate591.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "label") || (key0 === "credential"))){
-validate590.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate591.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -39156,12 +39237,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 64){
-validate590.errors = [{instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate591.errors = [{instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 }
 else {
-validate590.errors = [{instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate591.errors = [{instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -39178,14 +39259,14 @@ if(errors === _errs4){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 let missing1;
 if((((((data1.id === undefined) && (missing1 = "id")) || ((data1.rawId === undefined) && (missing1 = "rawId"))) || ((data1.type === undefined) && (missing1 = "type"))) || ((data1.response === undefined) && (missing1 = "response"))) || ((data1.clientExtensionResults === undefined) && (missing1 = "clientExtensionResults"))){
-validate590.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
+validate591.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'"}];
 return false;
 }
 else {
 if(data1.id !== undefined){
 const _errs6 = errors;
-if(!(validate584(data1.id, {instancePath:instancePath+"/credential/id",parentData:data1,parentDataProperty:"id",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data1.id, {instancePath:instancePath+"/credential/id",parentData:data1,parentDataProperty:"id",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -39196,8 +39277,8 @@ var valid1 = true;
 if(valid1){
 if(data1.rawId !== undefined){
 const _errs7 = errors;
-if(!(validate584(data1.rawId, {instancePath:instancePath+"/credential/rawId",parentData:data1,parentDataProperty:"rawId",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data1.rawId, {instancePath:instancePath+"/credential/rawId",parentData:data1,parentDataProperty:"rawId",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -39209,7 +39290,7 @@ if(valid1){
 if(data1.type !== undefined){
 const _errs8 = errors;
 if("public-key" !== data1.type){
-validate590.errors = [{instancePath:instancePath+"/credential/type",schemaPath:"#/properties/credential/properties/type/const",keyword:"const",params:{allowedValue: "public-key"},message:"must be equal to constant"}];
+validate591.errors = [{instancePath:instancePath+"/credential/type",schemaPath:"#/properties/credential/properties/type/const",keyword:"const",params:{allowedValue: "public-key"},message:"must be equal to constant"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -39222,7 +39303,7 @@ if(data1.clientExtensionResults !== undefined){
 let data5 = data1.clientExtensionResults;
 const _errs9 = errors;
 if(!(data5 && typeof data5 == "object" && !Array.isArray(data5))){
-validate590.errors = [{instancePath:instancePath+"/credential/clientExtensionResults",schemaPath:"#/properties/credential/properties/clientExtensionResults/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate591.errors = [{instancePath:instancePath+"/credential/clientExtensionResults",schemaPath:"#/properties/credential/properties/clientExtensionResults/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid1 = _errs9 === errors;
@@ -39238,14 +39319,14 @@ if(errors === _errs11){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 let missing2;
 if(((data6.clientDataJSON === undefined) && (missing2 = "clientDataJSON")) || ((data6.attestationObject === undefined) && (missing2 = "attestationObject"))){
-validate590.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'"}];
 return false;
 }
 else {
 if(data6.clientDataJSON !== undefined){
 const _errs13 = errors;
-if(!(validate584(data6.clientDataJSON, {instancePath:instancePath+"/credential/response/clientDataJSON",parentData:data6,parentDataProperty:"clientDataJSON",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data6.clientDataJSON, {instancePath:instancePath+"/credential/response/clientDataJSON",parentData:data6,parentDataProperty:"clientDataJSON",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs13 === errors;
@@ -39256,8 +39337,8 @@ var valid2 = true;
 if(valid2){
 if(data6.attestationObject !== undefined){
 const _errs14 = errors;
-if(!(validate584(data6.attestationObject, {instancePath:instancePath+"/credential/response/attestationObject",parentData:data6,parentDataProperty:"attestationObject",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate584.errors : vErrors.concat(validate584.errors);
+if(!(validate585(data6.attestationObject, {instancePath:instancePath+"/credential/response/attestationObject",parentData:data6,parentDataProperty:"attestationObject",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate585.errors : vErrors.concat(validate585.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs14 === errors;
@@ -39272,7 +39353,7 @@ const _errs15 = errors;
 if(errors === _errs15){
 if(Array.isArray(data9)){
 if(data9.length > 8){
-validate590.errors = [{instancePath:instancePath+"/credential/response/transports",schemaPath:"#/properties/credential/properties/response/properties/transports/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response/transports",schemaPath:"#/properties/credential/properties/response/properties/transports/maxItems",keyword:"maxItems",params:{limit: 8},message:"must NOT have more than 8 items"}];
 return false;
 }
 else {
@@ -39284,12 +39365,12 @@ const _errs17 = errors;
 if(errors === _errs17){
 if(typeof data10 === "string"){
 if(func1(data10) > 32){
-validate590.errors = [{instancePath:instancePath+"/credential/response/transports/" + i0,schemaPath:"#/properties/credential/properties/response/properties/transports/items/maxLength",keyword:"maxLength",params:{limit: 32},message:"must NOT have more than 32 characters"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response/transports/" + i0,schemaPath:"#/properties/credential/properties/response/properties/transports/items/maxLength",keyword:"maxLength",params:{limit: 32},message:"must NOT have more than 32 characters"}];
 return false;
 }
 }
 else {
-validate590.errors = [{instancePath:instancePath+"/credential/response/transports/" + i0,schemaPath:"#/properties/credential/properties/response/properties/transports/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response/transports/" + i0,schemaPath:"#/properties/credential/properties/response/properties/transports/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -39301,7 +39382,7 @@ break;
 }
 }
 else {
-validate590.errors = [{instancePath:instancePath+"/credential/response/transports",schemaPath:"#/properties/credential/properties/response/properties/transports/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response/transports",schemaPath:"#/properties/credential/properties/response/properties/transports/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -39315,7 +39396,7 @@ var valid2 = true;
 }
 }
 else {
-validate590.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate591.errors = [{instancePath:instancePath+"/credential/response",schemaPath:"#/properties/credential/properties/response/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39331,7 +39412,7 @@ var valid1 = true;
 }
 }
 else {
-validate590.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate591.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -39345,28 +39426,28 @@ var valid0 = true;
 }
 }
 else {
-validate590.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate591.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate590.errors = vErrors;
+validate591.errors = vErrors;
 return errors === 0;
 }
-validate590.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate591.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePasskeyBytes = validate584;
+export const validatePasskeyBytes = validate585;
 
-export const validateBundleState = validate595;
+export const validateBundleState = validate596;
 const schema252 = {"type":"object","additionalProperties":false,"required":["active","history"],"properties":{"active":{"$ref":"KnownBundle"},"previous":{"$ref":"KnownBundle"},"held":{"type":"string"},"newest":{"$ref":"SignedAs"},"unnumbered":{"type":"array","items":{"type":"string"}},"refusal":{"$ref":"SourceRefusal"},"setAside":{"type":"string"},"history":{"type":"array","items":{"$ref":"BundleEvent"}}},"$id":"BundleState"};
 const schema253 = {"type":"object","additionalProperties":false,"required":["archive","digest","revision","source","activatedAt"],"properties":{"archive":{"type":"string","pattern":"^[0-9a-f]{64}$"},"digest":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"activatedAt":{"type":"string"},"signedAs":{"$ref":"SignedAs"}},"$id":"KnownBundle"};
 const pattern137 = new RegExp("^[0-9a-f]{64}$", "u");
 const schema254 = {"type":"object","additionalProperties":false,"required":["number","content"],"properties":{"number":{"type":"integer","minimum":0},"content":{"type":"string"}},"$id":"SignedAs"};
 
-function validate597(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate598(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="SignedAs" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate597.evaluated;
+const evaluated0 = validate598.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39377,14 +39458,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.number === undefined) && (missing0 = "number")) || ((data.content === undefined) && (missing0 = "content"))){
-validate597.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate598.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "number") || (key0 === "content"))){
-validate597.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate598.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -39394,13 +39475,13 @@ if(data.number !== undefined){
 let data0 = data.number;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate597.errors = [{instancePath:instancePath+"/number",schemaPath:"#/properties/number/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate598.errors = [{instancePath:instancePath+"/number",schemaPath:"#/properties/number/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs2){
 if((typeof data0 == "number") && (isFinite(data0))){
 if(data0 < 0 || isNaN(data0)){
-validate597.errors = [{instancePath:instancePath+"/number",schemaPath:"#/properties/number/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate598.errors = [{instancePath:instancePath+"/number",schemaPath:"#/properties/number/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -39414,13 +39495,141 @@ if(valid0){
 if(data.content !== undefined){
 const _errs4 = errors;
 if(typeof data.content !== "string"){
-validate597.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate598.errors = [{instancePath:instancePath+"/content",schemaPath:"#/properties/content/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
 }
 else {
 var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate598.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate598.errors = vErrors;
+return errors === 0;
+}
+validate598.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate597(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="KnownBundle" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate597.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.archive === undefined) && (missing0 = "archive")) || ((data.digest === undefined) && (missing0 = "digest"))) || ((data.revision === undefined) && (missing0 = "revision"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.activatedAt === undefined) && (missing0 = "activatedAt"))){
+validate597.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "archive") || (key0 === "digest")) || (key0 === "revision")) || (key0 === "source")) || (key0 === "activatedAt")) || (key0 === "signedAs"))){
+validate597.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.archive !== undefined){
+let data0 = data.archive;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern137.test(data0)){
+validate597.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""}];
+return false;
+}
+}
+else {
+validate597.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.digest !== undefined){
+const _errs4 = errors;
+if(typeof data.digest !== "string"){
+validate597.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.revision !== undefined){
+let data2 = data.revision;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate597.errors = [{instancePath:instancePath+"/revision",schemaPath:"#/properties/revision/type",keyword:"type",params:{type: schema253.properties.revision.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+const _errs8 = errors;
+if(typeof data.source !== "string"){
+validate597.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.activatedAt !== undefined){
+const _errs10 = errors;
+if(typeof data.activatedAt !== "string"){
+validate597.errors = [{instancePath:instancePath+"/activatedAt",schemaPath:"#/properties/activatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.signedAs !== undefined){
+const _errs12 = errors;
+if(!(validate598(data.signedAs, {instancePath:instancePath+"/signedAs",parentData:data,parentDataProperty:"signedAs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate598.errors : vErrors.concat(validate598.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
 }
 }
 }
@@ -39436,9 +39645,227 @@ return errors === 0;
 }
 validate597.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+const schema255 = {"type":"object","additionalProperties":false,"required":["at","code","message"],"properties":{"at":{"type":"string"},"code":{"type":"string"},"message":{"type":"string"}},"$id":"SourceRefusal"};
+
+function validate603(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="SourceRefusal" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate603.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.at === undefined) && (missing0 = "at")) || ((data.code === undefined) && (missing0 = "code"))) || ((data.message === undefined) && (missing0 = "message"))){
+validate603.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "at") || (key0 === "code")) || (key0 === "message"))){
+validate603.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.at !== undefined){
+const _errs2 = errors;
+if(typeof data.at !== "string"){
+validate603.errors = [{instancePath:instancePath+"/at",schemaPath:"#/properties/at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.code !== undefined){
+const _errs4 = errors;
+if(typeof data.code !== "string"){
+validate603.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.message !== undefined){
+const _errs6 = errors;
+if(typeof data.message !== "string"){
+validate603.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate603.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate603.errors = vErrors;
+return errors === 0;
+}
+validate603.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema256 = {"type":"object","additionalProperties":false,"required":["at","what","archive","revision","source"],"properties":{"at":{"type":"string"},"what":{"type":"string","enum":["activated","refused","rolled_back"]},"archive":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"code":{"type":"string"},"message":{"type":"string"}},"$id":"BundleEvent"};
+
+function validate605(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="BundleEvent" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate605.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.at === undefined) && (missing0 = "at")) || ((data.what === undefined) && (missing0 = "what"))) || ((data.archive === undefined) && (missing0 = "archive"))) || ((data.revision === undefined) && (missing0 = "revision"))) || ((data.source === undefined) && (missing0 = "source"))){
+validate605.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "at") || (key0 === "what")) || (key0 === "archive")) || (key0 === "revision")) || (key0 === "source")) || (key0 === "code")) || (key0 === "message"))){
+validate605.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.at !== undefined){
+const _errs2 = errors;
+if(typeof data.at !== "string"){
+validate605.errors = [{instancePath:instancePath+"/at",schemaPath:"#/properties/at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.what !== undefined){
+let data1 = data.what;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate605.errors = [{instancePath:instancePath+"/what",schemaPath:"#/properties/what/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data1 === "activated") || (data1 === "refused")) || (data1 === "rolled_back"))){
+validate605.errors = [{instancePath:instancePath+"/what",schemaPath:"#/properties/what/enum",keyword:"enum",params:{allowedValues: schema256.properties.what.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.archive !== undefined){
+const _errs6 = errors;
+if(typeof data.archive !== "string"){
+validate605.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.revision !== undefined){
+let data3 = data.revision;
+const _errs8 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate605.errors = [{instancePath:instancePath+"/revision",schemaPath:"#/properties/revision/type",keyword:"type",params:{type: schema256.properties.revision.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.source !== undefined){
+const _errs10 = errors;
+if(typeof data.source !== "string"){
+validate605.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.code !== undefined){
+const _errs12 = errors;
+if(typeof data.code !== "string"){
+validate605.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.message !== undefined){
+const _errs14 = errors;
+if(typeof data.message !== "string"){
+validate605.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate605.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate605.errors = vErrors;
+return errors === 0;
+}
+validate605.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
 
 function validate596(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="KnownBundle" */;
+/*# sourceURL="BundleState" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate596.evaluated;
@@ -39451,34 +39878,25 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((data.archive === undefined) && (missing0 = "archive")) || ((data.digest === undefined) && (missing0 = "digest"))) || ((data.revision === undefined) && (missing0 = "revision"))) || ((data.source === undefined) && (missing0 = "source"))) || ((data.activatedAt === undefined) && (missing0 = "activatedAt"))){
+if(((data.active === undefined) && (missing0 = "active")) || ((data.history === undefined) && (missing0 = "history"))){
 validate596.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((key0 === "archive") || (key0 === "digest")) || (key0 === "revision")) || (key0 === "source")) || (key0 === "activatedAt")) || (key0 === "signedAs"))){
+if(!((((((((key0 === "active") || (key0 === "previous")) || (key0 === "held")) || (key0 === "newest")) || (key0 === "unnumbered")) || (key0 === "refusal")) || (key0 === "setAside")) || (key0 === "history"))){
 validate596.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.archive !== undefined){
-let data0 = data.archive;
+if(data.active !== undefined){
 const _errs2 = errors;
-if(errors === _errs2){
-if(typeof data0 === "string"){
-if(!pattern137.test(data0)){
-validate596.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""}];
-return false;
-}
-}
-else {
-validate596.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
+if(!(validate597(data.active, {instancePath:instancePath+"/active",parentData:data,parentDataProperty:"active",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate597.errors : vErrors.concat(validate597.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
 }
@@ -39486,10 +39904,22 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.digest !== undefined){
+if(data.previous !== undefined){
+const _errs3 = errors;
+if(!(validate597(data.previous, {instancePath:instancePath+"/previous",parentData:data,parentDataProperty:"previous",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate597.errors : vErrors.concat(validate597.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.held !== undefined){
 const _errs4 = errors;
-if(typeof data.digest !== "string"){
-validate596.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(typeof data.held !== "string"){
+validate596.errors = [{instancePath:instancePath+"/held",schemaPath:"#/properties/held/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -39498,12 +39928,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.revision !== undefined){
-let data2 = data.revision;
+if(data.newest !== undefined){
 const _errs6 = errors;
-if((typeof data2 !== "string") && (data2 !== null)){
-validate596.errors = [{instancePath:instancePath+"/revision",schemaPath:"#/properties/revision/type",keyword:"type",params:{type: schema253.properties.revision.type},message:"must be string,null"}];
-return false;
+if(!(validate598(data.newest, {instancePath:instancePath+"/newest",parentData:data,parentDataProperty:"newest",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate598.errors : vErrors.concat(validate598.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
 }
@@ -39511,40 +39940,90 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.source !== undefined){
-const _errs8 = errors;
-if(typeof data.source !== "string"){
-validate596.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(data.unnumbered !== undefined){
+let data4 = data.unnumbered;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data4)){
+var valid1 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+const _errs9 = errors;
+if(typeof data4[i0] !== "string"){
+validate596.errors = [{instancePath:instancePath+"/unnumbered/" + i0,schemaPath:"#/properties/unnumbered/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
-var valid0 = _errs8 === errors;
+var valid1 = _errs9 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate596.errors = [{instancePath:instancePath+"/unnumbered",schemaPath:"#/properties/unnumbered/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.activatedAt !== undefined){
-const _errs10 = errors;
-if(typeof data.activatedAt !== "string"){
-validate596.errors = [{instancePath:instancePath+"/activatedAt",schemaPath:"#/properties/activatedAt/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.signedAs !== undefined){
-const _errs12 = errors;
-if(!(validate597(data.signedAs, {instancePath:instancePath+"/signedAs",parentData:data,parentDataProperty:"signedAs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate597.errors : vErrors.concat(validate597.errors);
+if(data.refusal !== undefined){
+const _errs11 = errors;
+if(!(validate603(data.refusal, {instancePath:instancePath+"/refusal",parentData:data,parentDataProperty:"refusal",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate603.errors : vErrors.concat(validate603.errors);
 errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.setAside !== undefined){
+const _errs12 = errors;
+if(typeof data.setAside !== "string"){
+validate596.errors = [{instancePath:instancePath+"/setAside",schemaPath:"#/properties/setAside/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
 }
 var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.history !== undefined){
+let data8 = data.history;
+const _errs14 = errors;
+if(errors === _errs14){
+if(Array.isArray(data8)){
+var valid2 = true;
+const len1 = data8.length;
+for(let i1=0; i1<len1; i1++){
+const _errs16 = errors;
+if(!(validate605(data8[i1], {instancePath:instancePath+"/history/" + i1,parentData:data8,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate605.errors : vErrors.concat(validate605.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs16 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate596.errors = [{instancePath:instancePath+"/history",schemaPath:"#/properties/history/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+}
 }
 }
 }
@@ -39564,424 +40043,26 @@ return errors === 0;
 }
 validate596.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema255 = {"type":"object","additionalProperties":false,"required":["at","code","message"],"properties":{"at":{"type":"string"},"code":{"type":"string"},"message":{"type":"string"}},"$id":"SourceRefusal"};
+export const validateKnownBundle = validate597;
 
-function validate602(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="SourceRefusal" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate602.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.at === undefined) && (missing0 = "at")) || ((data.code === undefined) && (missing0 = "code"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate602.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "at") || (key0 === "code")) || (key0 === "message"))){
-validate602.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.at !== undefined){
-const _errs2 = errors;
-if(typeof data.at !== "string"){
-validate602.errors = [{instancePath:instancePath+"/at",schemaPath:"#/properties/at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.code !== undefined){
-const _errs4 = errors;
-if(typeof data.code !== "string"){
-validate602.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.message !== undefined){
-const _errs6 = errors;
-if(typeof data.message !== "string"){
-validate602.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate602.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate602.errors = vErrors;
-return errors === 0;
-}
-validate602.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+export const validateSignedAs = validate598;
 
-const schema256 = {"type":"object","additionalProperties":false,"required":["at","what","archive","revision","source"],"properties":{"at":{"type":"string"},"what":{"type":"string","enum":["activated","refused","rolled_back"]},"archive":{"type":"string"},"revision":{"type":["string","null"]},"source":{"type":"string"},"code":{"type":"string"},"message":{"type":"string"}},"$id":"BundleEvent"};
+export const validateSourceRefusal = validate603;
 
-function validate604(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="BundleEvent" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate604.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((data.at === undefined) && (missing0 = "at")) || ((data.what === undefined) && (missing0 = "what"))) || ((data.archive === undefined) && (missing0 = "archive"))) || ((data.revision === undefined) && (missing0 = "revision"))) || ((data.source === undefined) && (missing0 = "source"))){
-validate604.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((((key0 === "at") || (key0 === "what")) || (key0 === "archive")) || (key0 === "revision")) || (key0 === "source")) || (key0 === "code")) || (key0 === "message"))){
-validate604.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.at !== undefined){
-const _errs2 = errors;
-if(typeof data.at !== "string"){
-validate604.errors = [{instancePath:instancePath+"/at",schemaPath:"#/properties/at/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.what !== undefined){
-let data1 = data.what;
-const _errs4 = errors;
-if(typeof data1 !== "string"){
-validate604.errors = [{instancePath:instancePath+"/what",schemaPath:"#/properties/what/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data1 === "activated") || (data1 === "refused")) || (data1 === "rolled_back"))){
-validate604.errors = [{instancePath:instancePath+"/what",schemaPath:"#/properties/what/enum",keyword:"enum",params:{allowedValues: schema256.properties.what.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.archive !== undefined){
-const _errs6 = errors;
-if(typeof data.archive !== "string"){
-validate604.errors = [{instancePath:instancePath+"/archive",schemaPath:"#/properties/archive/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.revision !== undefined){
-let data3 = data.revision;
-const _errs8 = errors;
-if((typeof data3 !== "string") && (data3 !== null)){
-validate604.errors = [{instancePath:instancePath+"/revision",schemaPath:"#/properties/revision/type",keyword:"type",params:{type: schema256.properties.revision.type},message:"must be string,null"}];
-return false;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.source !== undefined){
-const _errs10 = errors;
-if(typeof data.source !== "string"){
-validate604.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.code !== undefined){
-const _errs12 = errors;
-if(typeof data.code !== "string"){
-validate604.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs12 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.message !== undefined){
-const _errs14 = errors;
-if(typeof data.message !== "string"){
-validate604.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate604.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate604.errors = vErrors;
-return errors === 0;
-}
-validate604.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+export const validateBundleEvent = validate605;
 
-
-function validate595(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="BundleState" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate595.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.active === undefined) && (missing0 = "active")) || ((data.history === undefined) && (missing0 = "history"))){
-validate595.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((((((key0 === "active") || (key0 === "previous")) || (key0 === "held")) || (key0 === "newest")) || (key0 === "unnumbered")) || (key0 === "refusal")) || (key0 === "setAside")) || (key0 === "history"))){
-validate595.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.active !== undefined){
-const _errs2 = errors;
-if(!(validate596(data.active, {instancePath:instancePath+"/active",parentData:data,parentDataProperty:"active",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate596.errors : vErrors.concat(validate596.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.previous !== undefined){
-const _errs3 = errors;
-if(!(validate596(data.previous, {instancePath:instancePath+"/previous",parentData:data,parentDataProperty:"previous",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate596.errors : vErrors.concat(validate596.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.held !== undefined){
-const _errs4 = errors;
-if(typeof data.held !== "string"){
-validate595.errors = [{instancePath:instancePath+"/held",schemaPath:"#/properties/held/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.newest !== undefined){
-const _errs6 = errors;
-if(!(validate597(data.newest, {instancePath:instancePath+"/newest",parentData:data,parentDataProperty:"newest",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate597.errors : vErrors.concat(validate597.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.unnumbered !== undefined){
-let data4 = data.unnumbered;
-const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data4)){
-var valid1 = true;
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-const _errs9 = errors;
-if(typeof data4[i0] !== "string"){
-validate595.errors = [{instancePath:instancePath+"/unnumbered/" + i0,schemaPath:"#/properties/unnumbered/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid1 = _errs9 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate595.errors = [{instancePath:instancePath+"/unnumbered",schemaPath:"#/properties/unnumbered/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.refusal !== undefined){
-const _errs11 = errors;
-if(!(validate602(data.refusal, {instancePath:instancePath+"/refusal",parentData:data,parentDataProperty:"refusal",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate602.errors : vErrors.concat(validate602.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.setAside !== undefined){
-const _errs12 = errors;
-if(typeof data.setAside !== "string"){
-validate595.errors = [{instancePath:instancePath+"/setAside",schemaPath:"#/properties/setAside/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs12 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.history !== undefined){
-let data8 = data.history;
-const _errs14 = errors;
-if(errors === _errs14){
-if(Array.isArray(data8)){
-var valid2 = true;
-const len1 = data8.length;
-for(let i1=0; i1<len1; i1++){
-const _errs16 = errors;
-if(!(validate604(data8[i1], {instancePath:instancePath+"/history/" + i1,parentData:data8,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate604.errors : vErrors.concat(validate604.errors);
-errors = vErrors.length;
-}
-var valid2 = _errs16 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate595.errors = [{instancePath:instancePath+"/history",schemaPath:"#/properties/history/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs14 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate595.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate595.errors = vErrors;
-return errors === 0;
-}
-validate595.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateKnownBundle = validate596;
-
-export const validateSignedAs = validate597;
-
-export const validateSourceRefusal = validate602;
-
-export const validateBundleEvent = validate604;
-
-export const validatePolicyData = validate606;
+export const validatePolicyData = validate607;
 const schema257 = {"type":"object","additionalProperties":false,"required":["subjects"],"properties":{"subjects":{"type":"object","additionalProperties":{"$ref":"SubjectRules"}}},"$id":"PolicyData"};
 const schema258 = {"type":"object","additionalProperties":false,"required":["enforce"],"properties":{"enforce":{"$ref":"RuleSet"},"shadow":{"$ref":"RuleSet"},"report_rules":{"type":"object","additionalProperties":{"const":true}}},"$id":"SubjectRules"};
 const schema259 = {"type":"object","additionalProperties":false,"properties":{"allow_models":{"$ref":"EntryRules"},"deny_models":{"$ref":"EntryRules"},"allow_providers":{"$ref":"ProviderRules"},"deny_providers":{"$ref":"ProviderRules"},"allow_pricing":{"$ref":"PricingRules"},"deny_pricing":{"$ref":"PricingRules"},"allow_ip_cidrs":{"$ref":"IpRules"},"deny_ip_cidrs":{"$ref":"IpRules"},"allow_tags":{"$ref":"EntryRules"},"deny_tags":{"$ref":"EntryRules"}},"$id":"RuleSet"};
 const schema260 = {"type":"object","additionalProperties":false,"required":["rules","exact","prefixes"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}},"prefixes":{"type":"object","additionalProperties":{"$ref":"PrefixEntry"}}},"$id":"EntryRules"};
 const schema261 = {"type":"array","minItems":1,"items":{"type":"string","minLength":1},"$id":"RuleIds"};
 
-function validate610(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate611(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="RuleIds" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate610.evaluated;
+const evaluated0 = validate611.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -39991,7 +40072,7 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length < 1){
-validate610.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate611.errors = [{instancePath,schemaPath:"#/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -40003,12 +40084,12 @@ const _errs1 = errors;
 if(errors === _errs1){
 if(typeof data0 === "string"){
 if(func1(data0) < 1){
-validate610.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate611.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate610.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate611.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -40020,22 +40101,22 @@ break;
 }
 }
 else {
-validate610.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate611.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
-validate610.errors = vErrors;
+validate611.errors = vErrors;
 return errors === 0;
 }
-validate610.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
+validate611.evaluated = {"items":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema262 = {"type":"object","additionalProperties":false,"required":["prefix","rules"],"properties":{"prefix":{"type":"string"},"rules":{"$ref":"RuleIds"}},"$id":"PrefixEntry"};
 
-function validate613(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate614(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PrefixEntry" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate613.evaluated;
+const evaluated0 = validate614.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40046,14 +40127,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.prefix === undefined) && (missing0 = "prefix")) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate613.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate614.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "prefix") || (key0 === "rules"))){
-validate613.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate614.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40062,7 +40143,7 @@ if(_errs1 === errors){
 if(data.prefix !== undefined){
 const _errs2 = errors;
 if(typeof data.prefix !== "string"){
-validate613.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate614.errors = [{instancePath:instancePath+"/prefix",schemaPath:"#/properties/prefix/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -40073,8 +40154,8 @@ var valid0 = true;
 if(valid0){
 if(data.rules !== undefined){
 const _errs4 = errors;
-if(!(validate610(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+if(!(validate611(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -40087,21 +40168,21 @@ var valid0 = true;
 }
 }
 else {
-validate613.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate614.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate613.errors = vErrors;
+validate614.errors = vErrors;
 return errors === 0;
 }
-validate613.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate614.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate609(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate610(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EntryRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate609.evaluated;
+const evaluated0 = validate610.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40112,14 +40193,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))) || ((data.prefixes === undefined) && (missing0 = "prefixes"))){
-validate609.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate610.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "exact")) || (key0 === "prefixes"))){
-validate609.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate610.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40127,8 +40208,8 @@ break;
 if(_errs1 === errors){
 if(data.rules !== undefined){
 const _errs2 = errors;
-if(!(validate610(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+if(!(validate611(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -40144,8 +40225,8 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 for(const key1 in data1){
 const _errs6 = errors;
-if(!(validate610(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+if(!(validate611(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -40155,7 +40236,7 @@ break;
 }
 }
 else {
-validate609.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate610.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -40172,8 +40253,8 @@ if(errors === _errs7){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 for(const key2 in data3){
 const _errs10 = errors;
-if(!(validate613(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate613.errors : vErrors.concat(validate613.errors);
+if(!(validate614(data3[key2], {instancePath:instancePath+"/prefixes/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate614.errors : vErrors.concat(validate614.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -40183,7 +40264,7 @@ break;
 }
 }
 else {
-validate609.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate610.errors = [{instancePath:instancePath+"/prefixes",schemaPath:"#/properties/prefixes/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -40191,6 +40272,514 @@ var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate610.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate610.errors = vErrors;
+return errors === 0;
+}
+validate610.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema263 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
+
+function validate619(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ProviderRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate619.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
+validate619.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "exact"))){
+validate619.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate611(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.exact !== undefined){
+let data1 = data.exact;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate611(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate619.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate619.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate619.errors = vErrors;
+return errors === 0;
+}
+validate619.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema264 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
+const schema265 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
+
+function validate626(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingCondition" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate626.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
+validate626.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.pricing_type !== undefined){
+let data0 = data.pricing_type;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate626.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data0 === "free") || (data0 === "paid"))){
+validate626.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema265.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_input_price !== undefined){
+let data1 = data.max_input_price;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate626.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate626.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.max_output_price !== undefined){
+let data2 = data.max_output_price;
+const _errs6 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate626.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+if(errors === _errs6){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate626.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+return false;
+}
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate626.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate626.errors = vErrors;
+return errors === 0;
+}
+validate626.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate624(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="PricingRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate624.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
+validate624.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "conditions"))){
+validate624.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate611(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.conditions !== undefined){
+let data1 = data.conditions;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate626(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate626.errors : vErrors.concat(validate626.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate624.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate624.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate624.errors = vErrors;
+return errors === 0;
+}
+validate624.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema266 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
+
+function validate630(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="IpRules" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate630.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
+validate630.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "rules") || (key0 === "ranges"))){
+validate630.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.rules !== undefined){
+const _errs2 = errors;
+if(!(validate611(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ranges !== undefined){
+let data1 = data.ranges;
+const _errs3 = errors;
+if(errors === _errs3){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+for(const key1 in data1){
+const _errs6 = errors;
+if(!(validate611(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate611.errors : vErrors.concat(validate611.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate630.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate630.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate630.errors = vErrors;
+return errors === 0;
+}
+validate630.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate609(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="RuleSet" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate609.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func3.call(schema259.properties, key0))){
+validate609.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.allow_models !== undefined){
+const _errs2 = errors;
+if(!(validate610(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_models !== undefined){
+const _errs3 = errors;
+if(!(validate610(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_providers !== undefined){
+const _errs4 = errors;
+if(!(validate619(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate619.errors : vErrors.concat(validate619.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_providers !== undefined){
+const _errs5 = errors;
+if(!(validate619(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate619.errors : vErrors.concat(validate619.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_pricing !== undefined){
+const _errs6 = errors;
+if(!(validate624(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate624.errors : vErrors.concat(validate624.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_pricing !== undefined){
+const _errs7 = errors;
+if(!(validate624(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate624.errors : vErrors.concat(validate624.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_ip_cidrs !== undefined){
+const _errs8 = errors;
+if(!(validate630(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate630.errors : vErrors.concat(validate630.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_ip_cidrs !== undefined){
+const _errs9 = errors;
+if(!(validate630(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate630.errors : vErrors.concat(validate630.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.allow_tags !== undefined){
+const _errs10 = errors;
+if(!(validate610(data.allow_tags, {instancePath:instancePath+"/allow_tags",parentData:data,parentDataProperty:"allow_tags",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.deny_tags !== undefined){
+const _errs11 = errors;
+if(!(validate610(data.deny_tags, {instancePath:instancePath+"/deny_tags",parentData:data,parentDataProperty:"deny_tags",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
 }
 }
 }
@@ -40207,354 +40796,9 @@ return errors === 0;
 }
 validate609.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-const schema263 = {"type":"object","additionalProperties":false,"required":["rules","exact"],"properties":{"rules":{"$ref":"RuleIds"},"exact":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"ProviderRules"};
-
-function validate618(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ProviderRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate618.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.exact === undefined) && (missing0 = "exact"))){
-validate618.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "exact"))){
-validate618.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate610(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.exact !== undefined){
-let data1 = data.exact;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate610(data1[key1], {instancePath:instancePath+"/exact/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate618.errors = [{instancePath:instancePath+"/exact",schemaPath:"#/properties/exact/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate618.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate618.errors = vErrors;
-return errors === 0;
-}
-validate618.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema264 = {"type":"object","additionalProperties":false,"required":["rules","conditions"],"properties":{"rules":{"$ref":"RuleIds"},"conditions":{"type":"object","additionalProperties":{"$ref":"PricingCondition"}}},"$id":"PricingRules"};
-const schema265 = {"type":"object","additionalProperties":false,"properties":{"pricing_type":{"type":"string","enum":["free","paid"]},"max_input_price":{"type":"integer","minimum":0},"max_output_price":{"type":"integer","minimum":0}},"$id":"PricingCondition"};
-
-function validate625(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingCondition" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate625.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((key0 === "pricing_type") || (key0 === "max_input_price")) || (key0 === "max_output_price"))){
-validate625.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.pricing_type !== undefined){
-let data0 = data.pricing_type;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate625.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data0 === "free") || (data0 === "paid"))){
-validate625.errors = [{instancePath:instancePath+"/pricing_type",schemaPath:"#/properties/pricing_type/enum",keyword:"enum",params:{allowedValues: schema265.properties.pricing_type.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.max_input_price !== undefined){
-let data1 = data.max_input_price;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate625.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs4){
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 0 || isNaN(data1)){
-validate625.errors = [{instancePath:instancePath+"/max_input_price",schemaPath:"#/properties/max_input_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.max_output_price !== undefined){
-let data2 = data.max_output_price;
-const _errs6 = errors;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate625.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-if(errors === _errs6){
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-validate625.errors = [{instancePath:instancePath+"/max_output_price",schemaPath:"#/properties/max_output_price/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
-return false;
-}
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate625.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate625.errors = vErrors;
-return errors === 0;
-}
-validate625.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate623(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PricingRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate623.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.conditions === undefined) && (missing0 = "conditions"))){
-validate623.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "conditions"))){
-validate623.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate610(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.conditions !== undefined){
-let data1 = data.conditions;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate625(data1[key1], {instancePath:instancePath+"/conditions/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate625.errors : vErrors.concat(validate625.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate623.errors = [{instancePath:instancePath+"/conditions",schemaPath:"#/properties/conditions/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate623.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate623.errors = vErrors;
-return errors === 0;
-}
-validate623.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema266 = {"type":"object","additionalProperties":false,"required":["rules","ranges"],"properties":{"rules":{"$ref":"RuleIds"},"ranges":{"type":"object","additionalProperties":{"$ref":"RuleIds"}}},"$id":"IpRules"};
-
-function validate629(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="IpRules" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate629.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((data.rules === undefined) && (missing0 = "rules")) || ((data.ranges === undefined) && (missing0 = "ranges"))){
-validate629.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((key0 === "rules") || (key0 === "ranges"))){
-validate629.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.rules !== undefined){
-const _errs2 = errors;
-if(!(validate610(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ranges !== undefined){
-let data1 = data.ranges;
-const _errs3 = errors;
-if(errors === _errs3){
-if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
-for(const key1 in data1){
-const _errs6 = errors;
-if(!(validate610(data1[key1], {instancePath:instancePath+"/ranges/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data1,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate610.errors : vErrors.concat(validate610.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate629.errors = [{instancePath:instancePath+"/ranges",schemaPath:"#/properties/ranges/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-else {
-validate629.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate629.errors = vErrors;
-return errors === 0;
-}
-validate629.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
 
 function validate608(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="RuleSet" */;
+/*# sourceURL="SubjectRules" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate608.evaluated;
@@ -40566,18 +40810,24 @@ evaluated0.items = undefined;
 }
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.enforce === undefined) && (missing0 = "enforce")){
+validate608.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func3.call(schema259.properties, key0))){
+if(!(((key0 === "enforce") || (key0 === "shadow")) || (key0 === "report_rules"))){
 validate608.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.allow_models !== undefined){
+if(data.enforce !== undefined){
 const _errs2 = errors;
-if(!(validate609(data.allow_models, {instancePath:instancePath+"/allow_models",parentData:data,parentDataProperty:"allow_models",rootData,dynamicAnchors}))){
+if(!(validate609(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
 errors = vErrors.length;
 }
@@ -40587,9 +40837,9 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.deny_models !== undefined){
+if(data.shadow !== undefined){
 const _errs3 = errors;
-if(!(validate609(data.deny_models, {instancePath:instancePath+"/deny_models",parentData:data,parentDataProperty:"deny_models",rootData,dynamicAnchors}))){
+if(!(validate609(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
 errors = vErrors.length;
 }
@@ -40599,106 +40849,32 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.allow_providers !== undefined){
+if(data.report_rules !== undefined){
+let data2 = data.report_rules;
 const _errs4 = errors;
-if(!(validate618(data.allow_providers, {instancePath:instancePath+"/allow_providers",parentData:data,parentDataProperty:"allow_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate618.errors : vErrors.concat(validate618.errors);
-errors = vErrors.length;
+if(errors === _errs4){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+for(const key1 in data2){
+const _errs7 = errors;
+if(true !== data2[key1]){
+validate608.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+return false;
+}
+var valid1 = _errs7 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate608.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
 }
 var valid0 = _errs4 === errors;
 }
 else {
 var valid0 = true;
-}
-if(valid0){
-if(data.deny_providers !== undefined){
-const _errs5 = errors;
-if(!(validate618(data.deny_providers, {instancePath:instancePath+"/deny_providers",parentData:data,parentDataProperty:"deny_providers",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate618.errors : vErrors.concat(validate618.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_pricing !== undefined){
-const _errs6 = errors;
-if(!(validate623(data.allow_pricing, {instancePath:instancePath+"/allow_pricing",parentData:data,parentDataProperty:"allow_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate623.errors : vErrors.concat(validate623.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_pricing !== undefined){
-const _errs7 = errors;
-if(!(validate623(data.deny_pricing, {instancePath:instancePath+"/deny_pricing",parentData:data,parentDataProperty:"deny_pricing",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate623.errors : vErrors.concat(validate623.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_ip_cidrs !== undefined){
-const _errs8 = errors;
-if(!(validate629(data.allow_ip_cidrs, {instancePath:instancePath+"/allow_ip_cidrs",parentData:data,parentDataProperty:"allow_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate629.errors : vErrors.concat(validate629.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_ip_cidrs !== undefined){
-const _errs9 = errors;
-if(!(validate629(data.deny_ip_cidrs, {instancePath:instancePath+"/deny_ip_cidrs",parentData:data,parentDataProperty:"deny_ip_cidrs",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate629.errors : vErrors.concat(validate629.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs9 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.allow_tags !== undefined){
-const _errs10 = errors;
-if(!(validate609(data.allow_tags, {instancePath:instancePath+"/allow_tags",parentData:data,parentDataProperty:"allow_tags",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.deny_tags !== undefined){
-const _errs11 = errors;
-if(!(validate609(data.deny_tags, {instancePath:instancePath+"/deny_tags",parentData:data,parentDataProperty:"deny_tags",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate609.errors : vErrors.concat(validate609.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
 }
 }
 }
@@ -40717,7 +40893,7 @@ validate608.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 
 function validate607(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="SubjectRules" */;
+/*# sourceURL="PolicyData" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate607.evaluated;
@@ -40730,70 +40906,40 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((data.enforce === undefined) && (missing0 = "enforce")){
+if((data.subjects === undefined) && (missing0 = "subjects")){
 validate607.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "enforce") || (key0 === "shadow")) || (key0 === "report_rules"))){
+if(!(key0 === "subjects")){
 validate607.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
 }
 if(_errs1 === errors){
-if(data.enforce !== undefined){
+if(data.subjects !== undefined){
+let data0 = data.subjects;
 const _errs2 = errors;
-if(!(validate608(data.enforce, {instancePath:instancePath+"/enforce",parentData:data,parentDataProperty:"enforce",rootData,dynamicAnchors}))){
+if(errors === _errs2){
+if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
+for(const key1 in data0){
+const _errs5 = errors;
+if(!(validate608(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
 vErrors = vErrors === null ? validate608.errors : vErrors.concat(validate608.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.shadow !== undefined){
-const _errs3 = errors;
-if(!(validate608(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate608.errors : vErrors.concat(validate608.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs3 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.report_rules !== undefined){
-let data2 = data.report_rules;
-const _errs4 = errors;
-if(errors === _errs4){
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-for(const key1 in data2){
-const _errs7 = errors;
-if(true !== data2[key1]){
-validate607.errors = [{instancePath:instancePath+"/report_rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/report_rules/additionalProperties/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
-return false;
-}
-var valid1 = _errs7 === errors;
+var valid1 = _errs5 === errors;
 if(!valid1){
 break;
 }
 }
 }
 else {
-validate607.errors = [{instancePath:instancePath+"/report_rules",schemaPath:"#/properties/report_rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate607.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
 }
 }
 }
@@ -40810,97 +40956,32 @@ return errors === 0;
 }
 validate607.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+export const validateSubjectRules = validate608;
 
-function validate606(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="PolicyData" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate606.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.subjects === undefined) && (missing0 = "subjects")){
-validate606.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(key0 === "subjects")){
-validate606.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.subjects !== undefined){
-let data0 = data.subjects;
-const _errs2 = errors;
-if(errors === _errs2){
-if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
-for(const key1 in data0){
-const _errs5 = errors;
-if(!(validate607(data0[key1], {instancePath:instancePath+"/subjects/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate607.errors : vErrors.concat(validate607.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs5 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate606.errors = [{instancePath:instancePath+"/subjects",schemaPath:"#/properties/subjects/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-}
-}
-}
-}
-else {
-validate606.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate606.errors = vErrors;
-return errors === 0;
-}
-validate606.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+export const validateRuleSet = validate609;
 
-export const validateSubjectRules = validate607;
+export const validateRuleIds = validate611;
 
-export const validateRuleSet = validate608;
+export const validateEntryRules = validate610;
 
-export const validateRuleIds = validate610;
+export const validatePrefixEntry = validate614;
 
-export const validateEntryRules = validate609;
+export const validateProviderRules = validate619;
 
-export const validatePrefixEntry = validate613;
+export const validatePricingRules = validate624;
 
-export const validateProviderRules = validate618;
+export const validatePricingCondition = validate626;
 
-export const validatePricingRules = validate623;
+export const validateIpRules = validate630;
 
-export const validatePricingCondition = validate625;
-
-export const validateIpRules = validate629;
-
-export const validatePolicyDecision = validate639;
+export const validatePolicyDecision = validate640;
 const schema267 = {"type":"object","additionalProperties":false,"required":["permitted","violations"],"properties":{"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"}},"$id":"PolicyDecision"};
 
-function validate639(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate640(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyDecision" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate639.evaluated;
+const evaluated0 = validate640.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -40911,14 +40992,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.permitted === undefined) && (missing0 = "permitted")) || ((data.violations === undefined) && (missing0 = "violations"))){
-validate639.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate640.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permitted") || (key0 === "violations")) || (key0 === "shadow"))){
-validate639.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate640.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -40934,7 +41015,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate639.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate640.errors = [{instancePath:instancePath+"/permitted/" + i0,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -40944,7 +41025,7 @@ break;
 }
 }
 else {
-validate639.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate640.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -40974,7 +41055,7 @@ break;
 }
 }
 else {
-validate639.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate640.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41001,14 +41082,14 @@ var valid0 = true;
 }
 }
 else {
-validate639.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate640.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate639.errors = vErrors;
+validate640.errors = vErrors;
 return errors === 0;
 }
-validate639.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate640.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 export const validatePolicyViolation = validate164;
 
@@ -41026,12 +41107,532 @@ export const validatePolicySubject = validate153;
 
 export const validatePolicyCandidate = validate161;
 
-export const validateAccessDiff = validate642;
+export const validateAccessDiff = validate643;
 const schema268 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips","ifEnforced","changedRules","warnings"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}},"ifEnforced":{"$ref":"AccessChanges"},"changedRules":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"AccessDiff"};
 const schema269 = {"type":"object","additionalProperties":false,"required":["gained","lost"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"}},"$id":"AccessDiffPairs"};
 
-function validate643(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate644(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessDiffPairs" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate644.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))){
+validate644.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "gained") || (key0 === "lost"))){
+validate644.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.gained !== undefined){
+let data0 = data.gained;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate644.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lost !== undefined){
+let data1 = data.lost;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate644.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate644.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate644.errors = vErrors;
+return errors === 0;
+}
+validate644.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema270 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
+const schema271 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description","change"],"properties":{"id":{"type":"string"},"scope":{"$ref":"Scope"},"groupName":{"type":"string"},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
+
+function validate648(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessFlipRule" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate648.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.change === undefined) && (missing0 = "change"))){
+validate648.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "scope")) || (key0 === "groupName")) || (key0 === "ruleType")) || (key0 === "description")) || (key0 === "change"))){
+validate648.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.id !== undefined){
+const _errs2 = errors;
+if(typeof data.id !== "string"){
+validate648.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scope !== undefined){
+const _errs4 = errors;
+if(!(validate154(data.scope, {instancePath:instancePath+"/scope",parentData:data,parentDataProperty:"scope",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.groupName !== undefined){
+const _errs5 = errors;
+if(typeof data.groupName !== "string"){
+validate648.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ruleType !== undefined){
+const _errs7 = errors;
+if(!(validate208(data.ruleType, {instancePath:instancePath+"/ruleType",parentData:data,parentDataProperty:"ruleType",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate208.errors : vErrors.concat(validate208.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.description !== undefined){
+let data4 = data.description;
+const _errs8 = errors;
+if((typeof data4 !== "string") && (data4 !== null)){
+validate648.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema271.properties.description.type},message:"must be string,null"}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.change !== undefined){
+let data5 = data.change;
+const _errs10 = errors;
+if(typeof data5 !== "string"){
+validate648.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data5 === "added") || (data5 === "removed")) || (data5 === "changed"))){
+validate648.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema271.properties.change.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate648.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate648.errors = vErrors;
+return errors === 0;
+}
+validate648.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate646(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessFlip" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate646.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((data.change === undefined) && (missing0 = "change")) || ((data.holders === undefined) && (missing0 = "holders"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.rules === undefined) && (missing0 = "rules"))){
+validate646.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "change") || (key0 === "holders")) || (key0 === "mappings")) || (key0 === "credential")) || (key0 === "addresses")) || (key0 === "reason")) || (key0 === "rules"))){
+validate646.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.change !== undefined){
+let data0 = data.change;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate646.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data0 === "gained") || (data0 === "lost"))){
+validate646.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema270.properties.change.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.holders !== undefined){
+let data1 = data.holders;
+const _errs4 = errors;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+const _errs6 = errors;
+if(!(validate196(data1[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate646.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mappings !== undefined){
+let data3 = data.mappings;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data3)){
+var valid2 = true;
+const len1 = data3.length;
+for(let i1=0; i1<len1; i1++){
+const _errs9 = errors;
+if(typeof data3[i1] !== "string"){
+validate646.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate646.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.credential !== undefined){
+const _errs11 = errors;
+if(typeof data.credential !== "boolean"){
+validate646.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.addresses !== undefined){
+let data6 = data.addresses;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data6)){
+var valid3 = true;
+const len2 = data6.length;
+for(let i2=0; i2<len2; i2++){
+const _errs15 = errors;
+if(typeof data6[i2] !== "string"){
+validate646.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid3 = _errs15 === errors;
+if(!valid3){
+break;
+}
+}
+}
+else {
+validate646.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reason !== undefined){
+let data8 = data.reason;
+const _errs17 = errors;
+if(typeof data8 !== "string"){
+validate646.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data8 === "rules") || (data8 === "holder added")) || (data8 === "holder removed"))){
+validate646.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema270.properties.reason.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rules !== undefined){
+let data9 = data.rules;
+const _errs19 = errors;
+if(errors === _errs19){
+if(Array.isArray(data9)){
+var valid4 = true;
+const len3 = data9.length;
+for(let i3=0; i3<len3; i3++){
+const _errs21 = errors;
+if(!(validate648(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate648.errors : vErrors.concat(validate648.errors);
+errors = vErrors.length;
+}
+var valid4 = _errs21 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate646.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate646.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate646.errors = vErrors;
+return errors === 0;
+}
+validate646.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+const schema272 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessChanges"};
+
+function validate653(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessChanges" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate653.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
+validate653.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
+validate653.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.gained !== undefined){
+let data0 = data.gained;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate653.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lost !== undefined){
+let data1 = data.lost;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate653.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.withoutCredential !== undefined){
+const _errs6 = errors;
+if(!(validate644(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate644.errors : vErrors.concat(validate644.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.flips !== undefined){
+let data3 = data.flips;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs9 = errors;
+if(!(validate646(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate646.errors : vErrors.concat(validate646.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs9 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate653.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate653.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate653.errors = vErrors;
+return errors === 0;
+}
+validate653.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate643(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="AccessDiff" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate643.evaluated;
@@ -41044,14 +41645,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))){
+if((((((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.ifEnforced === undefined) && (missing0 = "ifEnforced"))) || ((data.changedRules === undefined) && (missing0 = "changedRules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
 validate643.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((key0 === "gained") || (key0 === "lost"))){
+if(!(((((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips")) || (key0 === "ifEnforced")) || (key0 === "changedRules")) || (key0 === "warnings"))){
 validate643.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
@@ -41083,419 +41684,11 @@ var valid0 = _errs4 === errors;
 else {
 var valid0 = true;
 }
-}
-}
-}
-}
-else {
-validate643.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate643.errors = vErrors;
-return errors === 0;
-}
-validate643.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema270 = {"type":"object","additionalProperties":false,"required":["change","holders","mappings","credential","addresses","reason","rules"],"properties":{"change":{"type":"string","enum":["gained","lost"]},"holders":{"type":"array","items":{"$ref":"AccessHolder"}},"mappings":{"type":"array","items":{"type":"string"}},"credential":{"type":"boolean"},"addresses":{"type":"array","items":{"type":"string"}},"reason":{"type":"string","enum":["rules","holder added","holder removed"]},"rules":{"type":"array","items":{"$ref":"AccessFlipRule"}}},"$id":"AccessFlip"};
-const schema271 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description","change"],"properties":{"id":{"type":"string"},"scope":{"$ref":"Scope"},"groupName":{"type":"string"},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]},"change":{"type":"string","enum":["added","removed","changed"]}},"$id":"AccessFlipRule"};
-
-function validate647(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessFlipRule" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate647.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))) || ((data.change === undefined) && (missing0 = "change"))){
-validate647.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((((key0 === "id") || (key0 === "scope")) || (key0 === "groupName")) || (key0 === "ruleType")) || (key0 === "description")) || (key0 === "change"))){
-validate647.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.id !== undefined){
-const _errs2 = errors;
-if(typeof data.id !== "string"){
-validate647.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.scope !== undefined){
-const _errs4 = errors;
-if(!(validate154(data.scope, {instancePath:instancePath+"/scope",parentData:data,parentDataProperty:"scope",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate154.errors : vErrors.concat(validate154.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.groupName !== undefined){
-const _errs5 = errors;
-if(typeof data.groupName !== "string"){
-validate647.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs5 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.ruleType !== undefined){
-const _errs7 = errors;
-if(!(validate208(data.ruleType, {instancePath:instancePath+"/ruleType",parentData:data,parentDataProperty:"ruleType",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate208.errors : vErrors.concat(validate208.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.description !== undefined){
-let data4 = data.description;
-const _errs8 = errors;
-if((typeof data4 !== "string") && (data4 !== null)){
-validate647.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema271.properties.description.type},message:"must be string,null"}];
-return false;
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.change !== undefined){
-let data5 = data.change;
-const _errs10 = errors;
-if(typeof data5 !== "string"){
-validate647.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data5 === "added") || (data5 === "removed")) || (data5 === "changed"))){
-validate647.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema271.properties.change.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate647.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate647.errors = vErrors;
-return errors === 0;
-}
-validate647.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate645(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessFlip" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate645.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((data.change === undefined) && (missing0 = "change")) || ((data.holders === undefined) && (missing0 = "holders"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate645.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((((key0 === "change") || (key0 === "holders")) || (key0 === "mappings")) || (key0 === "credential")) || (key0 === "addresses")) || (key0 === "reason")) || (key0 === "rules"))){
-validate645.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.change !== undefined){
-let data0 = data.change;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate645.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!((data0 === "gained") || (data0 === "lost"))){
-validate645.errors = [{instancePath:instancePath+"/change",schemaPath:"#/properties/change/enum",keyword:"enum",params:{allowedValues: schema270.properties.change.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.holders !== undefined){
-let data1 = data.holders;
-const _errs4 = errors;
-if(errors === _errs4){
-if(Array.isArray(data1)){
-var valid1 = true;
-const len0 = data1.length;
-for(let i0=0; i0<len0; i0++){
-const _errs6 = errors;
-if(!(validate196(data1[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs6 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate645.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.mappings !== undefined){
-let data3 = data.mappings;
-const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid2 = true;
-const len1 = data3.length;
-for(let i1=0; i1<len1; i1++){
-const _errs9 = errors;
-if(typeof data3[i1] !== "string"){
-validate645.errors = [{instancePath:instancePath+"/mappings/" + i1,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid2 = _errs9 === errors;
-if(!valid2){
-break;
-}
-}
-}
-else {
-validate645.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.credential !== undefined){
-const _errs11 = errors;
-if(typeof data.credential !== "boolean"){
-validate645.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
-return false;
-}
-var valid0 = _errs11 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.addresses !== undefined){
-let data6 = data.addresses;
-const _errs13 = errors;
-if(errors === _errs13){
-if(Array.isArray(data6)){
-var valid3 = true;
-const len2 = data6.length;
-for(let i2=0; i2<len2; i2++){
-const _errs15 = errors;
-if(typeof data6[i2] !== "string"){
-validate645.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid3 = _errs15 === errors;
-if(!valid3){
-break;
-}
-}
-}
-else {
-validate645.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs13 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.reason !== undefined){
-let data8 = data.reason;
-const _errs17 = errors;
-if(typeof data8 !== "string"){
-validate645.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data8 === "rules") || (data8 === "holder added")) || (data8 === "holder removed"))){
-validate645.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema270.properties.reason.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs17 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.rules !== undefined){
-let data9 = data.rules;
-const _errs19 = errors;
-if(errors === _errs19){
-if(Array.isArray(data9)){
-var valid4 = true;
-const len3 = data9.length;
-for(let i3=0; i3<len3; i3++){
-const _errs21 = errors;
-if(!(validate647(data9[i3], {instancePath:instancePath+"/rules/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate647.errors : vErrors.concat(validate647.errors);
-errors = vErrors.length;
-}
-var valid4 = _errs21 === errors;
-if(!valid4){
-break;
-}
-}
-}
-else {
-validate645.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs19 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate645.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate645.errors = vErrors;
-return errors === 0;
-}
-validate645.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-const schema272 = {"type":"object","additionalProperties":false,"required":["gained","lost","withoutCredential","flips"],"properties":{"gained":{"type":"integer"},"lost":{"type":"integer"},"withoutCredential":{"$ref":"AccessDiffPairs"},"flips":{"type":"array","items":{"$ref":"AccessFlip"}}},"$id":"AccessChanges"};
-
-function validate652(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessChanges" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate652.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))){
-validate652.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips"))){
-validate652.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.gained !== undefined){
-let data0 = data.gained;
-const _errs2 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate652.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.lost !== undefined){
-let data1 = data.lost;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate652.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
 if(valid0){
 if(data.withoutCredential !== undefined){
 const _errs6 = errors;
-if(!(validate643(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
+if(!(validate644(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate644.errors : vErrors.concat(validate644.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -41513,8 +41706,8 @@ var valid1 = true;
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs9 = errors;
-if(!(validate645(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate645.errors : vErrors.concat(validate645.errors);
+if(!(validate646(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate646.errors : vErrors.concat(validate646.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs9 === errors;
@@ -41524,119 +41717,7 @@ break;
 }
 }
 else {
-validate652.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate652.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate652.errors = vErrors;
-return errors === 0;
-}
-validate652.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate642(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="AccessDiff" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate642.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((((((data.gained === undefined) && (missing0 = "gained")) || ((data.lost === undefined) && (missing0 = "lost"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.ifEnforced === undefined) && (missing0 = "ifEnforced"))) || ((data.changedRules === undefined) && (missing0 = "changedRules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
-validate642.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((((key0 === "gained") || (key0 === "lost")) || (key0 === "withoutCredential")) || (key0 === "flips")) || (key0 === "ifEnforced")) || (key0 === "changedRules")) || (key0 === "warnings"))){
-validate642.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.gained !== undefined){
-let data0 = data.gained;
-const _errs2 = errors;
-if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate642.errors = [{instancePath:instancePath+"/gained",schemaPath:"#/properties/gained/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.lost !== undefined){
-let data1 = data.lost;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate642.errors = [{instancePath:instancePath+"/lost",schemaPath:"#/properties/lost/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.withoutCredential !== undefined){
-const _errs6 = errors;
-if(!(validate643(data.withoutCredential, {instancePath:instancePath+"/withoutCredential",parentData:data,parentDataProperty:"withoutCredential",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.flips !== undefined){
-let data3 = data.flips;
-const _errs7 = errors;
-if(errors === _errs7){
-if(Array.isArray(data3)){
-var valid1 = true;
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-const _errs9 = errors;
-if(!(validate645(data3[i0], {instancePath:instancePath+"/flips/" + i0,parentData:data3,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate645.errors : vErrors.concat(validate645.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs9 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate642.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate643.errors = [{instancePath:instancePath+"/flips",schemaPath:"#/properties/flips/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41648,8 +41729,8 @@ var valid0 = true;
 if(valid0){
 if(data.ifEnforced !== undefined){
 const _errs10 = errors;
-if(!(validate652(data.ifEnforced, {instancePath:instancePath+"/ifEnforced",parentData:data,parentDataProperty:"ifEnforced",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate652.errors : vErrors.concat(validate652.errors);
+if(!(validate653(data.ifEnforced, {instancePath:instancePath+"/ifEnforced",parentData:data,parentDataProperty:"ifEnforced",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate653.errors : vErrors.concat(validate653.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs10 === errors;
@@ -41662,7 +41743,7 @@ if(data.changedRules !== undefined){
 let data6 = data.changedRules;
 const _errs11 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate642.errors = [{instancePath:instancePath+"/changedRules",schemaPath:"#/properties/changedRules/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate643.errors = [{instancePath:instancePath+"/changedRules",schemaPath:"#/properties/changedRules/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -41681,7 +41762,7 @@ const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs15 = errors;
 if(typeof data7[i1] !== "string"){
-validate642.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate643.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs15 === errors;
@@ -41691,7 +41772,7 @@ break;
 }
 }
 else {
-validate642.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate643.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41710,32 +41791,32 @@ var valid0 = true;
 }
 }
 else {
-validate642.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate643.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate642.errors = vErrors;
+validate643.errors = vErrors;
 return errors === 0;
 }
-validate642.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate643.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessChanges = validate652;
+export const validateAccessChanges = validate653;
 
-export const validateAccessDiffPairs = validate643;
+export const validateAccessDiffPairs = validate644;
 
-export const validateAccessFlip = validate645;
+export const validateAccessFlip = validate646;
 
-export const validateAccessFlipRule = validate647;
+export const validateAccessFlipRule = validate648;
 
-export const validateAccessOverview = validate656;
+export const validateAccessOverview = validate657;
 const schema273 = {"type":"object","additionalProperties":false,"required":["holders"],"properties":{"holders":{"type":"array","items":{"$ref":"AccessOverviewHolder"}}},"$id":"AccessOverview"};
 const schema274 = {"type":"object","additionalProperties":false,"required":["scope","id","name","mappings","withoutCredential","addresses"],"properties":{"scope":{"type":"string","enum":["key","member"]},"id":{"type":"string"},"name":{"type":"string"},"mappings":{"type":"array","items":{"type":"string"}},"withoutCredential":{"type":"integer"},"mappingsWithoutCredential":{"type":"array","items":{"type":"string"}},"addresses":{"type":"array","items":{"type":"string"}}},"$id":"AccessOverviewHolder"};
 
-function validate657(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate658(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverviewHolder" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate657.evaluated;
+const evaluated0 = validate658.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41746,14 +41827,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.mappings === undefined) && (missing0 = "mappings"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.addresses === undefined) && (missing0 = "addresses"))){
-validate657.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate658.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "scope") || (key0 === "id")) || (key0 === "name")) || (key0 === "mappings")) || (key0 === "withoutCredential")) || (key0 === "mappingsWithoutCredential")) || (key0 === "addresses"))){
-validate657.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate658.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -41763,11 +41844,11 @@ if(data.scope !== undefined){
 let data0 = data.scope;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate657.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "key") || (data0 === "member"))){
-validate657.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema274.properties.scope.enum},message:"must be equal to one of the allowed values"}];
+validate658.errors = [{instancePath:instancePath+"/scope",schemaPath:"#/properties/scope/enum",keyword:"enum",params:{allowedValues: schema274.properties.scope.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -41779,7 +41860,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs4 = errors;
 if(typeof data.id !== "string"){
-validate657.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -41791,7 +41872,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs6 = errors;
 if(typeof data.name !== "string"){
-validate657.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -41810,7 +41891,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate657.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -41820,7 +41901,7 @@ break;
 }
 }
 else {
-validate657.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate658.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41834,7 +41915,7 @@ if(data.withoutCredential !== undefined){
 let data5 = data.withoutCredential;
 const _errs12 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate657.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate658.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -41853,7 +41934,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate657.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/mappingsWithoutCredential/" + i1,schemaPath:"#/properties/mappingsWithoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -41863,7 +41944,7 @@ break;
 }
 }
 else {
-validate657.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate658.errors = [{instancePath:instancePath+"/mappingsWithoutCredential",schemaPath:"#/properties/mappingsWithoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41883,7 +41964,7 @@ const len2 = data8.length;
 for(let i2=0; i2<len2; i2++){
 const _errs20 = errors;
 if(typeof data8[i2] !== "string"){
-validate657.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate658.errors = [{instancePath:instancePath+"/addresses/" + i2,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs20 === errors;
@@ -41893,7 +41974,7 @@ break;
 }
 }
 else {
-validate657.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate658.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41912,21 +41993,21 @@ var valid0 = true;
 }
 }
 else {
-validate657.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate658.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate657.errors = vErrors;
+validate658.errors = vErrors;
 return errors === 0;
 }
-validate657.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate658.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate656(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate657(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessOverview" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate656.evaluated;
+const evaluated0 = validate657.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -41937,14 +42018,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.holders === undefined) && (missing0 = "holders")){
-validate656.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate657.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "holders")){
-validate656.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate657.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -41959,8 +42040,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate657(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate657.errors : vErrors.concat(validate657.errors);
+if(!(validate658(data0[i0], {instancePath:instancePath+"/holders/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate658.errors : vErrors.concat(validate658.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -41970,7 +42051,7 @@ break;
 }
 }
 else {
-validate656.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate657.errors = [{instancePath:instancePath+"/holders",schemaPath:"#/properties/holders/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -41979,26 +42060,26 @@ return false;
 }
 }
 else {
-validate656.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate657.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate656.errors = vErrors;
+validate657.errors = vErrors;
 return errors === 0;
 }
-validate656.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate657.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessOverviewHolder = validate657;
+export const validateAccessOverviewHolder = validate658;
 
-export const validateAccessReport = validate659;
+export const validateAccessReport = validate660;
 const schema275 = {"type":"object","additionalProperties":false,"required":["holder","policyRevision","addresses","reached","denied","withoutCredential","rules"],"properties":{"holder":{"$ref":"AccessHolder"},"policyRevision":{"type":"string"},"addresses":{"type":"array","items":{"$ref":"AccessAddressClass"}},"reached":{"type":"array","items":{"$ref":"AccessCell"}},"denied":{"type":"array","items":{"$ref":"AccessCell"}},"withoutCredential":{"type":"integer"},"aliases":{"type":"array","items":{"$ref":"AccessAlias"}},"rules":{"type":"array","items":{"$ref":"AccessRule"}}},"$id":"AccessReport"};
 const schema276 = {"type":"object","additionalProperties":false,"required":["addresses","permitted","ruleIds"],"properties":{"addresses":{"type":"array","items":{"type":"string"}},"permitted":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessAddressClass"};
 
-function validate661(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate662(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessAddressClass" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate661.evaluated;
+const evaluated0 = validate662.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42009,14 +42090,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.addresses === undefined) && (missing0 = "addresses")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate661.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate662.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "addresses") || (key0 === "permitted")) || (key0 === "ruleIds"))){
-validate661.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate662.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42032,7 +42113,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate661.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate662.errors = [{instancePath:instancePath+"/addresses/" + i0,schemaPath:"#/properties/addresses/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -42042,7 +42123,7 @@ break;
 }
 }
 else {
-validate661.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate662.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42055,7 +42136,7 @@ if(valid0){
 if(data.permitted !== undefined){
 const _errs6 = errors;
 if(typeof data.permitted !== "boolean"){
-validate661.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate662.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -42074,7 +42155,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
 if(typeof data3[i1] !== "string"){
-validate661.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate662.errors = [{instancePath:instancePath+"/ruleIds/" + i1,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs10 === errors;
@@ -42084,7 +42165,7 @@ break;
 }
 }
 else {
-validate661.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate662.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42099,22 +42180,22 @@ var valid0 = true;
 }
 }
 else {
-validate661.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate662.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate661.errors = vErrors;
+validate662.errors = vErrors;
 return errors === 0;
 }
-validate661.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate662.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema277 = {"type":"object","additionalProperties":false,"required":["model","provider","credential","ruleIds"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"credential":{"type":"boolean"},"ruleIds":{"type":"array","items":{"type":"string"}}},"$id":"AccessCell"};
 
-function validate663(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate664(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessCell" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate663.evaluated;
+const evaluated0 = validate664.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42125,14 +42206,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.credential === undefined) && (missing0 = "credential"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))){
-validate663.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate664.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "model") || (key0 === "provider")) || (key0 === "credential")) || (key0 === "ruleIds"))){
-validate663.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate664.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42141,7 +42222,7 @@ if(_errs1 === errors){
 if(data.model !== undefined){
 const _errs2 = errors;
 if(typeof data.model !== "string"){
-validate663.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate664.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -42153,7 +42234,7 @@ if(valid0){
 if(data.provider !== undefined){
 const _errs4 = errors;
 if(typeof data.provider !== "string"){
-validate663.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate664.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -42165,7 +42246,7 @@ if(valid0){
 if(data.credential !== undefined){
 const _errs6 = errors;
 if(typeof data.credential !== "boolean"){
-validate663.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate664.errors = [{instancePath:instancePath+"/credential",schemaPath:"#/properties/credential/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -42184,7 +42265,7 @@ const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data3[i0] !== "string"){
-validate663.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate664.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -42194,7 +42275,7 @@ break;
 }
 }
 else {
-validate663.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate664.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42210,22 +42291,22 @@ var valid0 = true;
 }
 }
 else {
-validate663.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate664.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate663.errors = vErrors;
+validate664.errors = vErrors;
 return errors === 0;
 }
-validate663.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate664.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema278 = {"type":"object","additionalProperties":false,"required":["name","mappings"],"properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},"mappings":{"type":"array","items":{"type":"string"}}},"$id":"AccessAlias"};
 
-function validate666(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate667(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessAlias" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate666.evaluated;
+const evaluated0 = validate667.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42236,14 +42317,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.name === undefined) && (missing0 = "name")) || ((data.mappings === undefined) && (missing0 = "mappings"))){
-validate666.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate667.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "name") || (key0 === "mappings"))){
-validate666.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate667.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42255,12 +42336,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern3.test(data0)){
-validate666.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"+"\""}];
+validate667.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"+"\""}];
 return false;
 }
 }
 else {
-validate666.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate667.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42280,7 +42361,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
 if(typeof data1[i0] !== "string"){
-validate666.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate667.errors = [{instancePath:instancePath+"/mappings/" + i0,schemaPath:"#/properties/mappings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs6 === errors;
@@ -42290,7 +42371,7 @@ break;
 }
 }
 else {
-validate666.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate667.errors = [{instancePath:instancePath+"/mappings",schemaPath:"#/properties/mappings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42304,22 +42385,22 @@ var valid0 = true;
 }
 }
 else {
-validate666.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate667.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate666.errors = vErrors;
+validate667.errors = vErrors;
 return errors === 0;
 }
-validate666.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate667.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema279 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description"],"properties":{"id":{"type":"string"},"scope":{"$ref":"Scope"},"groupName":{"type":"string"},"ruleType":{"$ref":"RuleType"},"description":{"type":["string","null"]},"managedBy":{"$ref":"ManagedBy"}},"$id":"AccessRule"};
 
-function validate668(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate669(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate668.evaluated;
+const evaluated0 = validate669.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42330,14 +42411,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))){
-validate668.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate669.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "scope")) || (key0 === "groupName")) || (key0 === "ruleType")) || (key0 === "description")) || (key0 === "managedBy"))){
-validate668.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate669.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42346,7 +42427,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate668.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate669.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -42370,7 +42451,7 @@ if(valid0){
 if(data.groupName !== undefined){
 const _errs5 = errors;
 if(typeof data.groupName !== "string"){
-validate668.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate669.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -42395,7 +42476,7 @@ if(data.description !== undefined){
 let data4 = data.description;
 const _errs8 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate668.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema279.properties.description.type},message:"must be string,null"}];
+validate669.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema279.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -42424,21 +42505,21 @@ var valid0 = true;
 }
 }
 else {
-validate668.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate669.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate668.errors = vErrors;
+validate669.errors = vErrors;
 return errors === 0;
 }
-validate668.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate669.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate659(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate660(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="AccessReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate659.evaluated;
+const evaluated0 = validate660.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42449,14 +42530,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.holder === undefined) && (missing0 = "holder")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.addresses === undefined) && (missing0 = "addresses"))) || ((data.reached === undefined) && (missing0 = "reached"))) || ((data.denied === undefined) && (missing0 = "denied"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.rules === undefined) && (missing0 = "rules"))){
-validate659.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate660.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "holder") || (key0 === "policyRevision")) || (key0 === "addresses")) || (key0 === "reached")) || (key0 === "denied")) || (key0 === "withoutCredential")) || (key0 === "aliases")) || (key0 === "rules"))){
-validate659.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate660.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42477,7 +42558,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs3 = errors;
 if(typeof data.policyRevision !== "string"){
-validate659.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate660.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -42495,8 +42576,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
-if(!(validate661(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate661.errors : vErrors.concat(validate661.errors);
+if(!(validate662(data2[i0], {instancePath:instancePath+"/addresses/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate662.errors : vErrors.concat(validate662.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs7 === errors;
@@ -42506,7 +42587,7 @@ break;
 }
 }
 else {
-validate659.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate660.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42525,8 +42606,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs10 = errors;
-if(!(validate663(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate663.errors : vErrors.concat(validate663.errors);
+if(!(validate664(data4[i1], {instancePath:instancePath+"/reached/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate664.errors : vErrors.concat(validate664.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs10 === errors;
@@ -42536,7 +42617,7 @@ break;
 }
 }
 else {
-validate659.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate660.errors = [{instancePath:instancePath+"/reached",schemaPath:"#/properties/reached/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42555,8 +42636,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs13 = errors;
-if(!(validate663(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate663.errors : vErrors.concat(validate663.errors);
+if(!(validate664(data6[i2], {instancePath:instancePath+"/denied/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate664.errors : vErrors.concat(validate664.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs13 === errors;
@@ -42566,7 +42647,7 @@ break;
 }
 }
 else {
-validate659.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate660.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42580,7 +42661,7 @@ if(data.withoutCredential !== undefined){
 let data8 = data.withoutCredential;
 const _errs14 = errors;
 if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
-validate659.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate660.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -42598,8 +42679,8 @@ var valid4 = true;
 const len3 = data9.length;
 for(let i3=0; i3<len3; i3++){
 const _errs18 = errors;
-if(!(validate666(data9[i3], {instancePath:instancePath+"/aliases/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate666.errors : vErrors.concat(validate666.errors);
+if(!(validate667(data9[i3], {instancePath:instancePath+"/aliases/" + i3,parentData:data9,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate667.errors : vErrors.concat(validate667.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs18 === errors;
@@ -42609,7 +42690,7 @@ break;
 }
 }
 else {
-validate659.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate660.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42628,8 +42709,8 @@ var valid5 = true;
 const len4 = data11.length;
 for(let i4=0; i4<len4; i4++){
 const _errs21 = errors;
-if(!(validate668(data11[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data11,parentDataProperty:i4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate668.errors : vErrors.concat(validate668.errors);
+if(!(validate669(data11[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data11,parentDataProperty:i4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs21 === errors;
@@ -42639,7 +42720,7 @@ break;
 }
 }
 else {
-validate659.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate660.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -42659,34 +42740,34 @@ var valid0 = true;
 }
 }
 else {
-validate659.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate660.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate659.errors = vErrors;
+validate660.errors = vErrors;
 return errors === 0;
 }
-validate659.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate660.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateAccessAlias = validate666;
+export const validateAccessAlias = validate667;
 
 export const validateAccessHolder = validate196;
 
-export const validateAccessAddressClass = validate661;
+export const validateAccessAddressClass = validate662;
 
-export const validateAccessCell = validate663;
+export const validateAccessCell = validate664;
 
-export const validateAccessRule = validate668;
+export const validateAccessRule = validate669;
 
-export const validateDraftRules = validate673;
+export const validateDraftRules = validate674;
 const schema280 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}}},"$id":"DraftRules"};
 const schema281 = {"type":"object","additionalProperties":false,"minProperties":1,"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"remove":{"const":true},"key":{"type":"string","minLength":1,"maxLength":256},"member":{"type":"string","minLength":1,"maxLength":320},"group":{"type":"string","minLength":1,"maxLength":128},"organization":{"const":true},"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"DraftRule"};
 
-function validate674(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate675(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate674.evaluated;
+const evaluated0 = validate675.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42696,14 +42777,14 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate674.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate675.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema281.properties, key0))){
-validate674.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate675.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42715,18 +42796,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate674.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate675.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate674.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate675.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate674.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate675.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42739,7 +42820,7 @@ if(valid0){
 if(data.remove !== undefined){
 const _errs4 = errors;
 if(true !== data.remove){
-validate674.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate675.errors = [{instancePath:instancePath+"/remove",schemaPath:"#/properties/remove/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -42754,18 +42835,18 @@ const _errs5 = errors;
 if(errors === _errs5){
 if(typeof data2 === "string"){
 if(func1(data2) > 256){
-validate674.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate675.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data2) < 1){
-validate674.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate675.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate674.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate675.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42781,18 +42862,18 @@ const _errs7 = errors;
 if(errors === _errs7){
 if(typeof data3 === "string"){
 if(func1(data3) > 320){
-validate674.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
+validate675.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/maxLength",keyword:"maxLength",params:{limit: 320},message:"must NOT have more than 320 characters"}];
 return false;
 }
 else {
 if(func1(data3) < 1){
-validate674.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate675.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate674.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate675.errors = [{instancePath:instancePath+"/member",schemaPath:"#/properties/member/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42808,18 +42889,18 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(typeof data4 === "string"){
 if(func1(data4) > 128){
-validate674.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate675.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data4) < 1){
-validate674.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate675.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate674.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate675.errors = [{instancePath:instancePath+"/group",schemaPath:"#/properties/group/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -42832,7 +42913,7 @@ if(valid0){
 if(data.organization !== undefined){
 const _errs11 = errors;
 if(true !== data.organization){
-validate674.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate675.errors = [{instancePath:instancePath+"/organization",schemaPath:"#/properties/organization/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -42857,7 +42938,7 @@ if(data.ruleValue !== undefined){
 let data7 = data.ruleValue;
 const _errs13 = errors;
 if(!(data7 && typeof data7 == "object" && !Array.isArray(data7))){
-validate674.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate675.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -42894,13 +42975,13 @@ if(data.description !== undefined){
 let data10 = data.description;
 const _errs17 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-validate674.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema281.properties.description.type},message:"must be string,null"}];
+validate675.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema281.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs17){
 if(typeof data10 === "string"){
 if(func1(data10) > 256){
-validate674.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate675.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -42924,21 +43005,21 @@ var valid0 = true;
 }
 }
 else {
-validate674.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate675.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate674.errors = vErrors;
+validate675.errors = vErrors;
 return errors === 0;
 }
-validate674.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate675.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate673(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate674(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="DraftRules" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate673.evaluated;
+const evaluated0 = validate674.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -42949,14 +43030,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rules === undefined) && (missing0 = "rules")){
-validate673.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate674.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "rules")){
-validate673.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate674.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -42968,12 +43049,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 200){
-validate673.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate674.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate673.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate674.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -42981,8 +43062,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate674(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate674.errors : vErrors.concat(validate674.errors);
+if(!(validate675(data0[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate675.errors : vErrors.concat(validate675.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -42994,7 +43075,7 @@ break;
 }
 }
 else {
-validate673.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate674.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43003,27 +43084,27 @@ return false;
 }
 }
 else {
-validate673.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate674.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate673.errors = vErrors;
+validate674.errors = vErrors;
 return errors === 0;
 }
-validate673.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate674.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateDraftRule = validate674;
+export const validateDraftRule = validate675;
 
-export const validateEvaluateRequest = validate679;
+export const validateEvaluateRequest = validate680;
 const schema282 = {"type":"object","additionalProperties":false,"required":["request"],"properties":{"key":{"type":"string","minLength":1,"maxLength":128},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"request":{"$ref":"EvaluateCall"}},"$id":"EvaluateRequest"};
 const schema283 = {"type":"object","additionalProperties":false,"required":["model"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string","minLength":1,"maxLength":512},"provider":{"type":"string","minLength":1,"maxLength":512},"address":{"type":["string","null"],"maxLength":64},"facts":{"$ref":"FixtureFacts"}},"$id":"EvaluateCall"};
 const schema284 = {"type":"object","additionalProperties":false,"properties":{"time":{"type":"string"},"door":{"type":"string","enum":["rest","mcp"]},"stream":{"type":"boolean"},"textBytes":{"type":"integer","minimum":0},"modalities":{"type":"array","items":{"type":"string","enum":["audio","image"]}},"toolNames":{"type":"array","items":{"type":"string"}},"worstCaseCost":{"type":"object","additionalProperties":{"type":"integer","minimum":0}},"meta":{"type":"object","additionalProperties":{"type":"string"}}},"$id":"FixtureFacts"};
 
-function validate682(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate683(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureFacts" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate682.evaluated;
+const evaluated0 = validate683.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43035,7 +43116,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "time") || (key0 === "door")) || (key0 === "stream")) || (key0 === "textBytes")) || (key0 === "modalities")) || (key0 === "toolNames")) || (key0 === "worstCaseCost")) || (key0 === "meta"))){
-validate682.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate683.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43044,7 +43125,7 @@ if(_errs1 === errors){
 if(data.time !== undefined){
 const _errs2 = errors;
 if(typeof data.time !== "string"){
-validate682.errors = [{instancePath:instancePath+"/time",schemaPath:"#/properties/time/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate683.errors = [{instancePath:instancePath+"/time",schemaPath:"#/properties/time/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -43057,11 +43138,11 @@ if(data.door !== undefined){
 let data1 = data.door;
 const _errs4 = errors;
 if(typeof data1 !== "string"){
-validate682.errors = [{instancePath:instancePath+"/door",schemaPath:"#/properties/door/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate683.errors = [{instancePath:instancePath+"/door",schemaPath:"#/properties/door/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data1 === "rest") || (data1 === "mcp"))){
-validate682.errors = [{instancePath:instancePath+"/door",schemaPath:"#/properties/door/enum",keyword:"enum",params:{allowedValues: schema284.properties.door.enum},message:"must be equal to one of the allowed values"}];
+validate683.errors = [{instancePath:instancePath+"/door",schemaPath:"#/properties/door/enum",keyword:"enum",params:{allowedValues: schema284.properties.door.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -43073,7 +43154,7 @@ if(valid0){
 if(data.stream !== undefined){
 const _errs6 = errors;
 if(typeof data.stream !== "boolean"){
-validate682.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate683.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -43086,13 +43167,13 @@ if(data.textBytes !== undefined){
 let data3 = data.textBytes;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate682.errors = [{instancePath:instancePath+"/textBytes",schemaPath:"#/properties/textBytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate683.errors = [{instancePath:instancePath+"/textBytes",schemaPath:"#/properties/textBytes/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 0 || isNaN(data3)){
-validate682.errors = [{instancePath:instancePath+"/textBytes",schemaPath:"#/properties/textBytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate683.errors = [{instancePath:instancePath+"/textBytes",schemaPath:"#/properties/textBytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -43114,11 +43195,11 @@ for(let i0=0; i0<len0; i0++){
 let data5 = data4[i0];
 const _errs12 = errors;
 if(typeof data5 !== "string"){
-validate682.errors = [{instancePath:instancePath+"/modalities/" + i0,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate683.errors = [{instancePath:instancePath+"/modalities/" + i0,schemaPath:"#/properties/modalities/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data5 === "audio") || (data5 === "image"))){
-validate682.errors = [{instancePath:instancePath+"/modalities/" + i0,schemaPath:"#/properties/modalities/items/enum",keyword:"enum",params:{allowedValues: schema284.properties.modalities.items.enum},message:"must be equal to one of the allowed values"}];
+validate683.errors = [{instancePath:instancePath+"/modalities/" + i0,schemaPath:"#/properties/modalities/items/enum",keyword:"enum",params:{allowedValues: schema284.properties.modalities.items.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid1 = _errs12 === errors;
@@ -43128,7 +43209,7 @@ break;
 }
 }
 else {
-validate682.errors = [{instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate683.errors = [{instancePath:instancePath+"/modalities",schemaPath:"#/properties/modalities/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43148,7 +43229,7 @@ const len1 = data6.length;
 for(let i1=0; i1<len1; i1++){
 const _errs16 = errors;
 if(typeof data6[i1] !== "string"){
-validate682.errors = [{instancePath:instancePath+"/toolNames/" + i1,schemaPath:"#/properties/toolNames/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate683.errors = [{instancePath:instancePath+"/toolNames/" + i1,schemaPath:"#/properties/toolNames/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs16 === errors;
@@ -43158,7 +43239,7 @@ break;
 }
 }
 else {
-validate682.errors = [{instancePath:instancePath+"/toolNames",schemaPath:"#/properties/toolNames/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate683.errors = [{instancePath:instancePath+"/toolNames",schemaPath:"#/properties/toolNames/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43177,13 +43258,13 @@ for(const key1 in data8){
 let data9 = data8[key1];
 const _errs21 = errors;
 if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
-validate682.errors = [{instancePath:instancePath+"/worstCaseCost/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/worstCaseCost/additionalProperties/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate683.errors = [{instancePath:instancePath+"/worstCaseCost/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/worstCaseCost/additionalProperties/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 if(errors === _errs21){
 if((typeof data9 == "number") && (isFinite(data9))){
 if(data9 < 0 || isNaN(data9)){
-validate682.errors = [{instancePath:instancePath+"/worstCaseCost/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/worstCaseCost/additionalProperties/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
+validate683.errors = [{instancePath:instancePath+"/worstCaseCost/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/worstCaseCost/additionalProperties/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"}];
 return false;
 }
 }
@@ -43195,7 +43276,7 @@ break;
 }
 }
 else {
-validate682.errors = [{instancePath:instancePath+"/worstCaseCost",schemaPath:"#/properties/worstCaseCost/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate683.errors = [{instancePath:instancePath+"/worstCaseCost",schemaPath:"#/properties/worstCaseCost/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -43213,7 +43294,7 @@ if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 for(const key2 in data10){
 const _errs26 = errors;
 if(typeof data10[key2] !== "string"){
-validate682.errors = [{instancePath:instancePath+"/meta/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/meta/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate683.errors = [{instancePath:instancePath+"/meta/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/meta/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs26 === errors;
@@ -43223,7 +43304,7 @@ break;
 }
 }
 else {
-validate682.errors = [{instancePath:instancePath+"/meta",schemaPath:"#/properties/meta/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate683.errors = [{instancePath:instancePath+"/meta",schemaPath:"#/properties/meta/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -43233,6 +43314,155 @@ else {
 var valid0 = true;
 }
 }
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate683.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate683.errors = vErrors;
+return errors === 0;
+}
+validate683.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate682(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="EvaluateCall" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate682.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.model === undefined) && (missing0 = "model")){
+validate682.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address")) || (key0 === "facts"))){
+validate682.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.action !== undefined){
+let data0 = data.action;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate682.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
+validate682.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema283.properties.action.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.model !== undefined){
+let data1 = data.model;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(func1(data1) > 512){
+validate682.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(func1(data1) < 1){
+validate682.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate682.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.provider !== undefined){
+let data2 = data.provider;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data2 === "string"){
+if(func1(data2) > 512){
+validate682.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
+return false;
+}
+else {
+if(func1(data2) < 1){
+validate682.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+return false;
+}
+}
+}
+else {
+validate682.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.address !== undefined){
+let data3 = data.address;
+const _errs8 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate682.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema283.properties.address.type},message:"must be string,null"}];
+return false;
+}
+if(errors === _errs8){
+if(typeof data3 === "string"){
+if(func1(data3) > 64){
+validate682.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+return false;
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.facts !== undefined){
+const _errs10 = errors;
+if(!(validate683(data.facts, {instancePath:instancePath+"/facts",parentData:data,parentDataProperty:"facts",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate683.errors : vErrors.concat(validate683.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
 }
 }
 }
@@ -43252,160 +43482,11 @@ return errors === 0;
 validate682.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate681(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="EvaluateCall" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate681.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.model === undefined) && (missing0 = "model")){
-validate681.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(((((key0 === "action") || (key0 === "model")) || (key0 === "provider")) || (key0 === "address")) || (key0 === "facts"))){
-validate681.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.action !== undefined){
-let data0 = data.action;
-const _errs2 = errors;
-if(typeof data0 !== "string"){
-validate681.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate681.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema283.properties.action.enum},message:"must be equal to one of the allowed values"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.model !== undefined){
-let data1 = data.model;
-const _errs4 = errors;
-if(errors === _errs4){
-if(typeof data1 === "string"){
-if(func1(data1) > 512){
-validate681.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(func1(data1) < 1){
-validate681.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate681.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.provider !== undefined){
-let data2 = data.provider;
-const _errs6 = errors;
-if(errors === _errs6){
-if(typeof data2 === "string"){
-if(func1(data2) > 512){
-validate681.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxLength",keyword:"maxLength",params:{limit: 512},message:"must NOT have more than 512 characters"}];
-return false;
-}
-else {
-if(func1(data2) < 1){
-validate681.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
-return false;
-}
-}
-}
-else {
-validate681.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.address !== undefined){
-let data3 = data.address;
-const _errs8 = errors;
-if((typeof data3 !== "string") && (data3 !== null)){
-validate681.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema283.properties.address.type},message:"must be string,null"}];
-return false;
-}
-if(errors === _errs8){
-if(typeof data3 === "string"){
-if(func1(data3) > 64){
-validate681.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
-return false;
-}
-}
-}
-var valid0 = _errs8 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.facts !== undefined){
-const _errs10 = errors;
-if(!(validate682(data.facts, {instancePath:instancePath+"/facts",parentData:data,parentDataProperty:"facts",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate682.errors : vErrors.concat(validate682.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs10 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate681.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate681.errors = vErrors;
-return errors === 0;
-}
-validate681.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate679(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate680(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="EvaluateRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate679.evaluated;
+const evaluated0 = validate680.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43416,14 +43497,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.request === undefined) && (missing0 = "request")){
-validate679.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate680.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "key") || (key0 === "rules")) || (key0 === "request"))){
-validate679.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate680.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43435,18 +43516,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate679.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate680.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate679.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate680.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate679.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate680.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -43462,12 +43543,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 200){
-validate679.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate680.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate679.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate680.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -43475,8 +43556,8 @@ var valid1 = true;
 const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
-if(!(validate674(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate674.errors : vErrors.concat(validate674.errors);
+if(!(validate675(data1[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data1,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate675.errors : vErrors.concat(validate675.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs6 === errors;
@@ -43488,7 +43569,7 @@ break;
 }
 }
 else {
-validate679.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate680.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43500,8 +43581,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs7 = errors;
-if(!(validate681(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate681.errors : vErrors.concat(validate681.errors);
+if(!(validate682(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate682.errors : vErrors.concat(validate682.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -43515,26 +43596,26 @@ var valid0 = true;
 }
 }
 else {
-validate679.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate680.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate679.errors = vErrors;
+validate680.errors = vErrors;
 return errors === 0;
 }
-validate679.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate680.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateEvaluateCall = validate681;
+export const validateEvaluateCall = validate682;
 
-export const validateExplanation = validate685;
+export const validateExplanation = validate686;
 const schema285 = {"type":"object","additionalProperties":false,"required":["outcome","reason","request","candidates","withoutCredential","permitted","violations","rules","flips","alternative","warnings","policyRevision"],"properties":{"outcome":{"type":"string","enum":["permit","deny","not_found"]},"reason":{"type":["string","null"]},"request":{"$ref":"ExplainedRequest"},"alias":{"$ref":"ExplainedAlias"},"candidates":{"type":"array","items":{"type":"string"}},"facts":{"$ref":"PolicyFacts"},"withoutCredential":{"type":"array","items":{"type":"string"}},"permitted":{"type":"array","items":{"type":"string"}},"violations":{"type":"array","items":{"$ref":"PolicyViolation"}},"shadow":{"$ref":"PolicyShadow"},"warnings":{"type":"array","items":{"type":"string"}},"rules":{"type":"array","items":{"$ref":"AccessRule"}},"flips":{"$ref":"ExplainedFlips"},"alternative":{"anyOf":[{"$ref":"ExplainedAlternative"},{"type":"null"}]},"policyRevision":{"type":"string"}},"$id":"Explanation"};
 const schema286 = {"type":"object","additionalProperties":false,"required":["action","model","address"],"properties":{"action":{"type":"string","enum":["chat","moderation","image"]},"model":{"type":"string"},"address":{"type":["string","null"]}},"$id":"ExplainedRequest"};
 
-function validate686(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate687(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate686.evaluated;
+const evaluated0 = validate687.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43545,14 +43626,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.action === undefined) && (missing0 = "action")) || ((data.model === undefined) && (missing0 = "model"))) || ((data.address === undefined) && (missing0 = "address"))){
-validate686.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate687.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "action") || (key0 === "model")) || (key0 === "address"))){
-validate686.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate687.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43562,11 +43643,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate686.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate687.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "chat") || (data0 === "moderation")) || (data0 === "image"))){
-validate686.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema286.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate687.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema286.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -43578,7 +43659,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs4 = errors;
 if(typeof data.model !== "string"){
-validate686.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate687.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -43591,7 +43672,7 @@ if(data.address !== undefined){
 let data2 = data.address;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate686.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema286.properties.address.type},message:"must be string,null"}];
+validate687.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema286.properties.address.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -43605,22 +43686,22 @@ var valid0 = true;
 }
 }
 else {
-validate686.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate687.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate686.errors = vErrors;
+validate687.errors = vErrors;
 return errors === 0;
 }
-validate686.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate687.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema287 = {"type":"object","additionalProperties":false,"required":["id","name","projectId","models","weights"],"properties":{"id":{"type":"string"},"name":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},"projectId":{"type":["string","null"]},"models":{"$ref":"AliasModels"},"weights":{"anyOf":[{"$ref":"AliasWeights"},{"type":"null"}]}},"$id":"ExplainedAlias"};
 
-function validate688(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate689(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedAlias" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate688.evaluated;
+const evaluated0 = validate689.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43631,14 +43712,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))) || ((data.projectId === undefined) && (missing0 = "projectId"))) || ((data.models === undefined) && (missing0 = "models"))) || ((data.weights === undefined) && (missing0 = "weights"))){
-validate688.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate689.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "projectId")) || (key0 === "models")) || (key0 === "weights"))){
-validate688.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate689.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43647,7 +43728,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate688.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate689.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -43662,12 +43743,12 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(!pattern3.test(data1)){
-validate688.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"+"\""}];
+validate689.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$"+"\""}];
 return false;
 }
 }
 else {
-validate688.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate689.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -43681,7 +43762,7 @@ if(data.projectId !== undefined){
 let data2 = data.projectId;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate688.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema287.properties.projectId.type},message:"must be string,null"}];
+validate689.errors = [{instancePath:instancePath+"/projectId",schemaPath:"#/properties/projectId/type",keyword:"type",params:{type: schema287.properties.projectId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -43736,7 +43817,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate688.errors = vErrors;
+validate689.errors = vErrors;
 return false;
 }
 else {
@@ -43763,22 +43844,22 @@ var valid0 = true;
 }
 }
 else {
-validate688.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate689.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate688.errors = vErrors;
+validate689.errors = vErrors;
 return errors === 0;
 }
-validate688.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate689.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema288 = {"type":"object","additionalProperties":false,"required":["sets","exhaustive"],"properties":{"sets":{"type":"array","items":{"type":"array","items":{"type":"string"}}},"exhaustive":{"type":"boolean"}},"$id":"ExplainedFlips"};
 
-function validate696(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate697(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedFlips" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate696.evaluated;
+const evaluated0 = validate697.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43789,14 +43870,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.sets === undefined) && (missing0 = "sets")) || ((data.exhaustive === undefined) && (missing0 = "exhaustive"))){
-validate696.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate697.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "sets") || (key0 === "exhaustive"))){
-validate696.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate697.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43819,7 +43900,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate696.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate697.errors = [{instancePath:instancePath+"/sets/" + i0+"/" + i1,schemaPath:"#/properties/sets/items/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -43829,7 +43910,7 @@ break;
 }
 }
 else {
-validate696.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate697.errors = [{instancePath:instancePath+"/sets/" + i0,schemaPath:"#/properties/sets/items/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43840,7 +43921,7 @@ break;
 }
 }
 else {
-validate696.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate697.errors = [{instancePath:instancePath+"/sets",schemaPath:"#/properties/sets/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -43853,7 +43934,7 @@ if(valid0){
 if(data.exhaustive !== undefined){
 const _errs8 = errors;
 if(typeof data.exhaustive !== "boolean"){
-validate696.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate697.errors = [{instancePath:instancePath+"/exhaustive",schemaPath:"#/properties/exhaustive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -43866,22 +43947,22 @@ var valid0 = true;
 }
 }
 else {
-validate696.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate697.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate696.errors = vErrors;
+validate697.errors = vErrors;
 return errors === 0;
 }
-validate696.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate697.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema289 = {"type":"object","additionalProperties":false,"required":["model","provider","nearness"],"properties":{"model":{"type":"string"},"provider":{"type":"string"},"nearness":{"type":"string","enum":["same model","same family","same modalities"]}},"$id":"ExplainedAlternative"};
 
-function validate698(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate699(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ExplainedAlternative" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate698.evaluated;
+const evaluated0 = validate699.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43892,14 +43973,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.model === undefined) && (missing0 = "model")) || ((data.provider === undefined) && (missing0 = "provider"))) || ((data.nearness === undefined) && (missing0 = "nearness"))){
-validate698.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate699.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "model") || (key0 === "provider")) || (key0 === "nearness"))){
-validate698.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate699.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43908,7 +43989,7 @@ if(_errs1 === errors){
 if(data.model !== undefined){
 const _errs2 = errors;
 if(typeof data.model !== "string"){
-validate698.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate699.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -43920,7 +44001,7 @@ if(valid0){
 if(data.provider !== undefined){
 const _errs4 = errors;
 if(typeof data.provider !== "string"){
-validate698.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate699.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -43933,11 +44014,11 @@ if(data.nearness !== undefined){
 let data2 = data.nearness;
 const _errs6 = errors;
 if(typeof data2 !== "string"){
-validate698.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate699.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data2 === "same model") || (data2 === "same family")) || (data2 === "same modalities"))){
-validate698.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema289.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
+validate699.errors = [{instancePath:instancePath+"/nearness",schemaPath:"#/properties/nearness/enum",keyword:"enum",params:{allowedValues: schema289.properties.nearness.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -43951,21 +44032,21 @@ var valid0 = true;
 }
 }
 else {
-validate698.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate699.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate698.errors = vErrors;
+validate699.errors = vErrors;
 return errors === 0;
 }
-validate698.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate699.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate685(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate686(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Explanation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate685.evaluated;
+const evaluated0 = validate686.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -43976,14 +44057,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.request === undefined) && (missing0 = "request"))) || ((data.candidates === undefined) && (missing0 = "candidates"))) || ((data.withoutCredential === undefined) && (missing0 = "withoutCredential"))) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.violations === undefined) && (missing0 = "violations"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.flips === undefined) && (missing0 = "flips"))) || ((data.alternative === undefined) && (missing0 = "alternative"))) || ((data.warnings === undefined) && (missing0 = "warnings"))) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))){
-validate685.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate686.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema285.properties, key0))){
-validate685.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate686.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -43993,11 +44074,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate685.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((data0 === "permit") || (data0 === "deny")) || (data0 === "not_found"))){
-validate685.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema285.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate686.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema285.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -44010,7 +44091,7 @@ if(data.reason !== undefined){
 let data1 = data.reason;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate685.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema285.properties.reason.type},message:"must be string,null"}];
+validate686.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema285.properties.reason.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -44021,8 +44102,8 @@ var valid0 = true;
 if(valid0){
 if(data.request !== undefined){
 const _errs6 = errors;
-if(!(validate686(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate686.errors : vErrors.concat(validate686.errors);
+if(!(validate687(data.request, {instancePath:instancePath+"/request",parentData:data,parentDataProperty:"request",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate687.errors : vErrors.concat(validate687.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -44033,8 +44114,8 @@ var valid0 = true;
 if(valid0){
 if(data.alias !== undefined){
 const _errs7 = errors;
-if(!(validate688(data.alias, {instancePath:instancePath+"/alias",parentData:data,parentDataProperty:"alias",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate688.errors : vErrors.concat(validate688.errors);
+if(!(validate689(data.alias, {instancePath:instancePath+"/alias",parentData:data,parentDataProperty:"alias",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate689.errors : vErrors.concat(validate689.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -44053,7 +44134,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs10 = errors;
 if(typeof data4[i0] !== "string"){
-validate685.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/candidates/" + i0,schemaPath:"#/properties/candidates/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs10 === errors;
@@ -44063,7 +44144,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/candidates",schemaPath:"#/properties/candidates/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44095,7 +44176,7 @@ const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs15 = errors;
 if(typeof data7[i1] !== "string"){
-validate685.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/withoutCredential/" + i1,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs15 === errors;
@@ -44105,7 +44186,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44125,7 +44206,7 @@ const len2 = data9.length;
 for(let i2=0; i2<len2; i2++){
 const _errs19 = errors;
 if(typeof data9[i2] !== "string"){
-validate685.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/permitted/" + i2,schemaPath:"#/properties/permitted/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs19 === errors;
@@ -44135,7 +44216,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44165,7 +44246,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44197,7 +44278,7 @@ const len4 = data14.length;
 for(let i4=0; i4<len4; i4++){
 const _errs27 = errors;
 if(typeof data14[i4] !== "string"){
-validate685.errors = [{instancePath:instancePath+"/warnings/" + i4,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/warnings/" + i4,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs27 === errors;
@@ -44207,7 +44288,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44226,8 +44307,8 @@ var valid6 = true;
 const len5 = data16.length;
 for(let i5=0; i5<len5; i5++){
 const _errs31 = errors;
-if(!(validate668(data16[i5], {instancePath:instancePath+"/rules/" + i5,parentData:data16,parentDataProperty:i5,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate668.errors : vErrors.concat(validate668.errors);
+if(!(validate669(data16[i5], {instancePath:instancePath+"/rules/" + i5,parentData:data16,parentDataProperty:i5,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate669.errors : vErrors.concat(validate669.errors);
 errors = vErrors.length;
 }
 var valid6 = _errs31 === errors;
@@ -44237,7 +44318,7 @@ break;
 }
 }
 else {
-validate685.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate686.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44249,8 +44330,8 @@ var valid0 = true;
 if(valid0){
 if(data.flips !== undefined){
 const _errs32 = errors;
-if(!(validate696(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate696.errors : vErrors.concat(validate696.errors);
+if(!(validate697(data.flips, {instancePath:instancePath+"/flips",parentData:data,parentDataProperty:"flips",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate697.errors : vErrors.concat(validate697.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs32 === errors;
@@ -44265,8 +44346,8 @@ const _errs33 = errors;
 const _errs34 = errors;
 let valid7 = false;
 const _errs35 = errors;
-if(!(validate698(data19, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate698.errors : vErrors.concat(validate698.errors);
+if(!(validate699(data19, {instancePath:instancePath+"/alternative",parentData:data,parentDataProperty:"alternative",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate699.errors : vErrors.concat(validate699.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs35 === errors;
@@ -44293,7 +44374,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate685.errors = vErrors;
+validate686.errors = vErrors;
 return false;
 }
 else {
@@ -44316,7 +44397,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs38 = errors;
 if(typeof data.policyRevision !== "string"){
-validate685.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate686.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs38 === errors;
@@ -44342,35 +44423,35 @@ var valid0 = true;
 }
 }
 else {
-validate685.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate686.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate685.errors = vErrors;
+validate686.errors = vErrors;
 return errors === 0;
 }
-validate685.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate686.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateExplainedAlias = validate688;
+export const validateExplainedAlias = validate689;
 
-export const validateExplainedAlternative = validate698;
+export const validateExplainedAlternative = validate699;
 
-export const validateExplainedRequest = validate686;
+export const validateExplainedRequest = validate687;
 
-export const validateExplainedFlips = validate696;
+export const validateExplainedFlips = validate697;
 
-export const validateFixture = validate700;
+export const validateFixture = validate701;
 const schema290 = {"type":"object","additionalProperties":false,"required":["name","given"],"dependentRequired":{"requests":["expect"],"expect":["requests"]},"properties":{"name":{"type":"string","minLength":1,"maxLength":256},"description":{"type":"string"},"skip":{"type":"string","minLength":1},"anchors":{},"given":{"$ref":"FixtureGiven"},"requests":{"$ref":"FixtureRequests"},"expect":{"type":"array","maxItems":1000,"items":{"$ref":"FixtureExpectation"}},"writes":{"type":"array","minItems":1,"maxItems":1000,"items":{"$ref":"FixtureWrite"}}},"$id":"Fixture"};
 const schema291 = {"type":"object","additionalProperties":false,"properties":{"include":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"catalog":{"$ref":"FixtureCatalog"},"organization":{"$ref":"FixtureSubject"},"groups":{"type":"object","additionalProperties":{"$ref":"FixtureGroup"}},"members":{"type":"object","additionalProperties":{"$ref":"FixtureSubject"}},"keys":{"type":"object","additionalProperties":{"$ref":"FixtureKey"}},"addresses":{"type":"object","additionalProperties":{"$ref":"FixtureConnection"}}},"$id":"FixtureGiven"};
 const schema292 = {"type":["string","object"],"additionalProperties":false,"properties":{"models":{"type":"object","additionalProperties":{"$ref":"FixtureModel"}},"custom":{"type":"object","additionalProperties":{"$ref":"FixtureMapping"}},"withoutCredential":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureCatalog"};
 const schema293 = {"type":"object","additionalProperties":false,"required":["providers"],"properties":{"aliases":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"providers":{"type":"object","minProperties":1,"additionalProperties":{"$ref":"FixtureMapping"}}},"$id":"FixtureModel"};
 const schema294 = {"type":"object","additionalProperties":false,"properties":{"externalId":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"inputPricePerMillion":{"type":["string","number"]},"outputPricePerMillion":{"type":["string","number"]},"inputPrice":{"type":["string","number"]},"outputPrice":{"type":["string","number"]},"requestPrice":{"type":["string","number"]},"imagePrice":{"type":["string","number"]},"free":{"type":"boolean"},"tags":{"type":"array","items":{"type":"string","pattern":"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"}},"deactivated":{"type":"boolean"}},"$id":"FixtureMapping"};
 
-function validate704(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate705(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureMapping" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate704.evaluated;
+const evaluated0 = validate705.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -44382,7 +44463,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema294.properties, key0))){
-validate704.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate705.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -44394,12 +44475,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern4.test(data0)){
-validate704.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate705.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate704.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate705.errors = [{instancePath:instancePath+"/externalId",schemaPath:"#/properties/externalId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -44413,7 +44494,7 @@ if(data.inputPricePerMillion !== undefined){
 let data1 = data.inputPricePerMillion;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!((typeof data1 == "number") && (isFinite(data1))))){
-validate704.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/type",keyword:"type",params:{type: schema294.properties.inputPricePerMillion.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/inputPricePerMillion",schemaPath:"#/properties/inputPricePerMillion/type",keyword:"type",params:{type: schema294.properties.inputPricePerMillion.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -44426,7 +44507,7 @@ if(data.outputPricePerMillion !== undefined){
 let data2 = data.outputPricePerMillion;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!((typeof data2 == "number") && (isFinite(data2))))){
-validate704.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/type",keyword:"type",params:{type: schema294.properties.outputPricePerMillion.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/outputPricePerMillion",schemaPath:"#/properties/outputPricePerMillion/type",keyword:"type",params:{type: schema294.properties.outputPricePerMillion.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -44439,7 +44520,7 @@ if(data.inputPrice !== undefined){
 let data3 = data.inputPrice;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!((typeof data3 == "number") && (isFinite(data3))))){
-validate704.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema294.properties.inputPrice.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/inputPrice",schemaPath:"#/properties/inputPrice/type",keyword:"type",params:{type: schema294.properties.inputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -44452,7 +44533,7 @@ if(data.outputPrice !== undefined){
 let data4 = data.outputPrice;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!((typeof data4 == "number") && (isFinite(data4))))){
-validate704.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema294.properties.outputPrice.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/outputPrice",schemaPath:"#/properties/outputPrice/type",keyword:"type",params:{type: schema294.properties.outputPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -44465,7 +44546,7 @@ if(data.requestPrice !== undefined){
 let data5 = data.requestPrice;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (!((typeof data5 == "number") && (isFinite(data5))))){
-validate704.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema294.properties.requestPrice.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/requestPrice",schemaPath:"#/properties/requestPrice/type",keyword:"type",params:{type: schema294.properties.requestPrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -44478,7 +44559,7 @@ if(data.imagePrice !== undefined){
 let data6 = data.imagePrice;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!((typeof data6 == "number") && (isFinite(data6))))){
-validate704.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema294.properties.imagePrice.type},message:"must be string,number"}];
+validate705.errors = [{instancePath:instancePath+"/imagePrice",schemaPath:"#/properties/imagePrice/type",keyword:"type",params:{type: schema294.properties.imagePrice.type},message:"must be string,number"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -44490,7 +44571,7 @@ if(valid0){
 if(data.free !== undefined){
 const _errs16 = errors;
 if(typeof data.free !== "boolean"){
-validate704.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate705.errors = [{instancePath:instancePath+"/free",schemaPath:"#/properties/free/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -44512,12 +44593,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data9 === "string"){
 if(!pattern21.test(data9)){
-validate704.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"+"\""}];
+validate705.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$"+"\""}];
 return false;
 }
 }
 else {
-validate704.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate705.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -44528,7 +44609,7 @@ break;
 }
 }
 else {
-validate704.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate705.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44541,7 +44622,7 @@ if(valid0){
 if(data.deactivated !== undefined){
 const _errs22 = errors;
 if(typeof data.deactivated !== "boolean"){
-validate704.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate705.errors = [{instancePath:instancePath+"/deactivated",schemaPath:"#/properties/deactivated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs22 === errors;
@@ -44561,21 +44642,21 @@ var valid0 = true;
 }
 }
 else {
-validate704.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate705.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate704.errors = vErrors;
+validate705.errors = vErrors;
 return errors === 0;
 }
-validate704.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate705.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate703(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate704(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureModel" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate703.evaluated;
+const evaluated0 = validate704.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -44586,14 +44667,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.providers === undefined) && (missing0 = "providers")){
-validate703.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate704.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "aliases") || (key0 === "providers"))){
-validate703.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate704.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -44603,18 +44684,18 @@ if(data.aliases !== undefined){
 let data0 = data.aliases;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate703.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema293.properties.aliases.type},message:"must be string,array"}];
+validate704.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/type",keyword:"type",params:{type: schema293.properties.aliases.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate703.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate704.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate703.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate704.errors = [{instancePath:instancePath+"/aliases",schemaPath:"#/properties/aliases/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -44623,7 +44704,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate703.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate704.errors = [{instancePath:instancePath+"/aliases/" + i0,schemaPath:"#/properties/aliases/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -44647,14 +44728,14 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 if(Object.keys(data2).length < 1){
-validate703.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate704.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 for(const key1 in data2){
 const _errs9 = errors;
-if(!(validate704(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate704.errors : vErrors.concat(validate704.errors);
+if(!(validate705(data2[key1], {instancePath:instancePath+"/providers/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate705.errors : vErrors.concat(validate705.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -44665,7 +44746,7 @@ break;
 }
 }
 else {
-validate703.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate704.errors = [{instancePath:instancePath+"/providers",schemaPath:"#/properties/providers/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -44679,21 +44760,21 @@ var valid0 = true;
 }
 }
 else {
-validate703.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate704.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate703.errors = vErrors;
+validate704.errors = vErrors;
 return errors === 0;
 }
-validate703.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate704.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate702(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate703(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureCatalog" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate702.evaluated;
+const evaluated0 = validate703.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -44701,7 +44782,7 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((typeof data !== "string") && (!(data && typeof data == "object" && !Array.isArray(data)))){
-validate702.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema292.type},message:"must be string,object"}];
+validate703.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema292.type},message:"must be string,object"}];
 return false;
 }
 if(errors === 0){
@@ -44709,7 +44790,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "models") || (key0 === "custom")) || (key0 === "withoutCredential"))){
-validate702.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate703.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -44722,8 +44803,8 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate703(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate703.errors : vErrors.concat(validate703.errors);
+if(!(validate704(data0[key1], {instancePath:instancePath+"/models/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate704.errors : vErrors.concat(validate704.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -44733,7 +44814,7 @@ break;
 }
 }
 else {
-validate702.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate703.errors = [{instancePath:instancePath+"/models",schemaPath:"#/properties/models/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -44750,8 +44831,8 @@ if(errors === _errs6){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key2 in data2){
 const _errs9 = errors;
-if(!(validate704(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate704.errors : vErrors.concat(validate704.errors);
+if(!(validate705(data2[key2], {instancePath:instancePath+"/custom/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate705.errors : vErrors.concat(validate705.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs9 === errors;
@@ -44761,7 +44842,7 @@ break;
 }
 }
 else {
-validate702.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate703.errors = [{instancePath:instancePath+"/custom",schemaPath:"#/properties/custom/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -44775,18 +44856,18 @@ if(data.withoutCredential !== undefined){
 let data4 = data.withoutCredential;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate702.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema292.properties.withoutCredential.type},message:"must be string,array"}];
+validate703.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/type",keyword:"type",params:{type: schema292.properties.withoutCredential.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate702.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate703.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate702.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate703.errors = [{instancePath:instancePath+"/withoutCredential",schemaPath:"#/properties/withoutCredential/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -44795,7 +44876,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
 if(typeof data4[i0] !== "string"){
-validate702.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate703.errors = [{instancePath:instancePath+"/withoutCredential/" + i0,schemaPath:"#/properties/withoutCredential/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -44817,19 +44898,19 @@ var valid0 = true;
 }
 }
 }
-validate702.errors = vErrors;
+validate703.errors = vErrors;
 return errors === 0;
 }
-validate702.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate703.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema295 = {"type":"object","additionalProperties":false,"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureSubject"};
 const schema296 = {"type":"object","additionalProperties":false,"properties":{"ruleType":{"$ref":"RuleType"},"ruleValue":{"type":"object","additionalProperties":true},"allow_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"deny_models":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"}},"allow_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"deny_providers":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"}},"allow_pricing":{"$ref":"PricingValue"},"deny_pricing":{"$ref":"PricingValue"},"allow_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"deny_ip_cidrs":{"type":"array","minItems":1,"maxItems":200,"items":{"type":"string","minLength":1,"maxLength":64}},"allow_tags":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"}},"deny_tags":{"type":"array","minItems":1,"maxItems":1000,"items":{"type":"string","pattern":"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"}},"mode":{"$ref":"RuleMode"},"status":{"$ref":"RuleStatus"},"description":{"type":"string","maxLength":256}},"$id":"FixtureRule"};
 
-function validate710(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate711(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate710.evaluated;
+const evaluated0 = validate711.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -44841,7 +44922,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema296.properties, key0))){
-validate710.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate711.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -44866,7 +44947,7 @@ if(errors === _errs3){
 if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate711.errors = [{instancePath:instancePath+"/ruleValue",schemaPath:"#/properties/ruleValue/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -44882,12 +44963,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate710.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -44899,12 +44980,12 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(!pattern16.test(data3)){
-validate710.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/allow_models/" + i0,schemaPath:"#/properties/allow_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -44917,7 +44998,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/allow_models",schemaPath:"#/properties/allow_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44933,12 +45014,12 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate710.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -44950,12 +45031,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(!pattern16.test(data5)){
-validate710.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$|^[A-Za-z0-9._:@/-]{0,511}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/deny_models/" + i1,schemaPath:"#/properties/deny_models/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -44968,7 +45049,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/deny_models",schemaPath:"#/properties/deny_models/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -44984,12 +45065,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate710.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45001,12 +45082,12 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(typeof data7 === "string"){
 if(!pattern4.test(data7)){
-validate710.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/allow_providers/" + i2,schemaPath:"#/properties/allow_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45019,7 +45100,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/allow_providers",schemaPath:"#/properties/allow_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45035,12 +45116,12 @@ const _errs18 = errors;
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate710.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45052,12 +45133,12 @@ const _errs20 = errors;
 if(errors === _errs20){
 if(typeof data9 === "string"){
 if(!pattern4.test(data9)){
-validate710.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@/-]{1,512}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@/-]{1,512}$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/deny_providers/" + i3,schemaPath:"#/properties/deny_providers/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45070,7 +45151,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/deny_providers",schemaPath:"#/properties/deny_providers/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45110,12 +45191,12 @@ const _errs24 = errors;
 if(errors === _errs24){
 if(Array.isArray(data12)){
 if(data12.length > 200){
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data12.length < 1){
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45127,18 +45208,18 @@ const _errs26 = errors;
 if(errors === _errs26){
 if(typeof data13 === "string"){
 if(func1(data13) > 64){
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func1(data13) < 1){
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs/" + i4,schemaPath:"#/properties/allow_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45151,7 +45232,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/allow_ip_cidrs",schemaPath:"#/properties/allow_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45167,12 +45248,12 @@ const _errs28 = errors;
 if(errors === _errs28){
 if(Array.isArray(data14)){
 if(data14.length > 200){
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data14.length < 1){
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45184,18 +45265,18 @@ const _errs30 = errors;
 if(errors === _errs30){
 if(typeof data15 === "string"){
 if(func1(data15) > 64){
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters"}];
 return false;
 }
 else {
 if(func1(data15) < 1){
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs/" + i5,schemaPath:"#/properties/deny_ip_cidrs/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45208,7 +45289,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/deny_ip_cidrs",schemaPath:"#/properties/deny_ip_cidrs/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45224,12 +45305,12 @@ const _errs32 = errors;
 if(errors === _errs32){
 if(Array.isArray(data16)){
 if(data16.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data16.length < 1){
-validate710.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45241,12 +45322,12 @@ const _errs34 = errors;
 if(errors === _errs34){
 if(typeof data17 === "string"){
 if(!pattern18.test(data17)){
-validate710.errors = [{instancePath:instancePath+"/allow_tags/" + i6,schemaPath:"#/properties/allow_tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/allow_tags/" + i6,schemaPath:"#/properties/allow_tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_tags/" + i6,schemaPath:"#/properties/allow_tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/allow_tags/" + i6,schemaPath:"#/properties/allow_tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45259,7 +45340,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/allow_tags",schemaPath:"#/properties/allow_tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45275,12 +45356,12 @@ const _errs36 = errors;
 if(errors === _errs36){
 if(Array.isArray(data18)){
 if(data18.length > 1000){
-validate710.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data18.length < 1){
-validate710.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate711.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45292,12 +45373,12 @@ const _errs38 = errors;
 if(errors === _errs38){
 if(typeof data19 === "string"){
 if(!pattern18.test(data19)){
-validate710.errors = [{instancePath:instancePath+"/deny_tags/" + i7,schemaPath:"#/properties/deny_tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"+"\""}];
+validate711.errors = [{instancePath:instancePath+"/deny_tags/" + i7,schemaPath:"#/properties/deny_tags/items/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"},message:"must match pattern \""+"^[a-z0-9][a-z0-9_.-]{0,62}(:[a-z0-9][a-z0-9_.-]{0,62})?$|^[a-z0-9_.:-]{0,126}\\*$"+"\""}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_tags/" + i7,schemaPath:"#/properties/deny_tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/deny_tags/" + i7,schemaPath:"#/properties/deny_tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45310,7 +45391,7 @@ break;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate711.errors = [{instancePath:instancePath+"/deny_tags",schemaPath:"#/properties/deny_tags/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -45350,12 +45431,12 @@ const _errs42 = errors;
 if(errors === _errs42){
 if(typeof data22 === "string"){
 if(func1(data22) > 256){
-validate710.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate711.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
 else {
-validate710.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate711.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45381,21 +45462,21 @@ var valid0 = true;
 }
 }
 else {
-validate710.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate711.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate710.errors = vErrors;
+validate711.errors = vErrors;
 return errors === 0;
 }
-validate710.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate711.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate709(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate710(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSubject" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate709.evaluated;
+const evaluated0 = validate710.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -45407,7 +45488,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "rules") || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate709.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate710.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -45419,14 +45500,14 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 if(Object.keys(data0).length > 200){
-validate709.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate710.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data0){
 const _errs5 = errors;
-if(!(validate710(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate711(data0[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate711.errors : vErrors.concat(validate711.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -45437,7 +45518,7 @@ break;
 }
 }
 else {
-validate709.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate710.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -45453,12 +45534,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func1(data2) < 1){
-validate709.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate710.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate709.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate710.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45471,7 +45552,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs8 = errors;
 if(true !== data.unavailable){
-validate709.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate710.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -45484,22 +45565,22 @@ var valid0 = true;
 }
 }
 else {
-validate709.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate710.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate709.errors = vErrors;
+validate710.errors = vErrors;
 return errors === 0;
 }
-validate709.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate710.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema297 = {"type":"object","additionalProperties":false,"properties":{"members":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"keys":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureGroup"};
 
-function validate718(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate719(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureGroup" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate718.evaluated;
+const evaluated0 = validate719.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -45511,7 +45592,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "members") || (key0 === "keys")) || (key0 === "rules")) || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate718.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate719.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -45521,18 +45602,18 @@ if(data.members !== undefined){
 let data0 = data.members;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate718.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: schema297.properties.members.type},message:"must be string,array"}];
+validate719.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: schema297.properties.members.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate718.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate719.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate718.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate719.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45541,7 +45622,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate718.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate719.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -45563,18 +45644,18 @@ if(data.keys !== undefined){
 let data2 = data.keys;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate718.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: schema297.properties.keys.type},message:"must be string,array"}];
+validate719.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: schema297.properties.keys.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate718.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate719.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate718.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate719.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45583,7 +45664,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate718.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate719.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -45607,14 +45688,14 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 if(Object.keys(data4).length > 200){
-validate718.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate719.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data4){
 const _errs13 = errors;
-if(!(validate710(data4[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate711(data4[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate711.errors : vErrors.concat(validate711.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs13 === errors;
@@ -45625,7 +45706,7 @@ break;
 }
 }
 else {
-validate718.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate719.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -45641,12 +45722,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(typeof data6 === "string"){
 if(func1(data6) < 1){
-validate718.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate719.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate718.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate719.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45659,7 +45740,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs16 = errors;
 if(true !== data.unavailable){
-validate718.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate719.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -45674,22 +45755,22 @@ var valid0 = true;
 }
 }
 else {
-validate718.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate719.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate718.errors = vErrors;
+validate719.errors = vErrors;
 return errors === 0;
 }
-validate718.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate719.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema298 = {"type":"object","additionalProperties":false,"properties":{"owner":{"type":"string"},"tags":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"rules":{"type":"object","maxProperties":200,"additionalProperties":{"$ref":"FixtureRule"}},"rulesFrom":{"type":"string","minLength":1},"unavailable":{"const":true}},"$id":"FixtureKey"};
 
-function validate722(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate723(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate722.evaluated;
+const evaluated0 = validate723.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -45701,7 +45782,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "owner") || (key0 === "tags")) || (key0 === "rules")) || (key0 === "rulesFrom")) || (key0 === "unavailable"))){
-validate722.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate723.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -45710,7 +45791,7 @@ if(_errs1 === errors){
 if(data.owner !== undefined){
 const _errs2 = errors;
 if(typeof data.owner !== "string"){
-validate722.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate723.errors = [{instancePath:instancePath+"/owner",schemaPath:"#/properties/owner/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -45723,18 +45804,18 @@ if(data.tags !== undefined){
 let data1 = data.tags;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate722.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: schema298.properties.tags.type},message:"must be string,array"}];
+validate723.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: schema298.properties.tags.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate722.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate723.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate722.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate723.errors = [{instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45743,7 +45824,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs6 = errors;
 if(typeof data1[i0] !== "string"){
-validate722.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate723.errors = [{instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs6 === errors;
@@ -45767,14 +45848,14 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 if(Object.keys(data3).length > 200){
-validate722.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate723.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 for(const key1 in data3){
 const _errs11 = errors;
-if(!(validate710(data3[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
+if(!(validate711(data3[key1], {instancePath:instancePath+"/rules/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data3,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate711.errors : vErrors.concat(validate711.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -45785,7 +45866,7 @@ break;
 }
 }
 else {
-validate722.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate723.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -45801,12 +45882,12 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(func1(data5) < 1){
-validate722.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate723.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate722.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate723.errors = [{instancePath:instancePath+"/rulesFrom",schemaPath:"#/properties/rulesFrom/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -45819,7 +45900,7 @@ if(valid0){
 if(data.unavailable !== undefined){
 const _errs14 = errors;
 if(true !== data.unavailable){
-validate722.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
+validate723.errors = [{instancePath:instancePath+"/unavailable",schemaPath:"#/properties/unavailable/const",keyword:"const",params:{allowedValue: true},message:"must be equal to constant"}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -45834,22 +45915,22 @@ var valid0 = true;
 }
 }
 else {
-validate722.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate723.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate722.errors = vErrors;
+validate723.errors = vErrors;
 return errors === 0;
 }
-validate722.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate723.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema299 = {"type":"object","additionalProperties":false,"properties":{"forwardedFor":{"type":"string"},"socket":{"type":"string"},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureConnection"};
 
-function validate725(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate726(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureConnection" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate725.evaluated;
+const evaluated0 = validate726.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -45861,7 +45942,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "forwardedFor") || (key0 === "socket")) || (key0 === "trustedProxies"))){
-validate725.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate726.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -45870,7 +45951,7 @@ if(_errs1 === errors){
 if(data.forwardedFor !== undefined){
 const _errs2 = errors;
 if(typeof data.forwardedFor !== "string"){
-validate725.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate726.errors = [{instancePath:instancePath+"/forwardedFor",schemaPath:"#/properties/forwardedFor/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -45882,7 +45963,7 @@ if(valid0){
 if(data.socket !== undefined){
 const _errs4 = errors;
 if(typeof data.socket !== "string"){
-validate725.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate726.errors = [{instancePath:instancePath+"/socket",schemaPath:"#/properties/socket/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -45895,18 +45976,18 @@ if(data.trustedProxies !== undefined){
 let data2 = data.trustedProxies;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate725.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema299.properties.trustedProxies.type},message:"must be string,array"}];
+validate726.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema299.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate725.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate726.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate725.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate726.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45915,7 +45996,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate725.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate726.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -45937,21 +46018,21 @@ var valid0 = true;
 }
 }
 else {
-validate725.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate726.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate725.errors = vErrors;
+validate726.errors = vErrors;
 return errors === 0;
 }
-validate725.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate726.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate701(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate702(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureGiven" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate701.evaluated;
+const evaluated0 = validate702.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -45963,7 +46044,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "include") || (key0 === "catalog")) || (key0 === "organization")) || (key0 === "groups")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "addresses"))){
-validate701.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate702.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -45973,18 +46054,18 @@ if(data.include !== undefined){
 let data0 = data.include;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate701.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema291.properties.include.type},message:"must be string,array"}];
+validate702.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/type",keyword:"type",params:{type: schema291.properties.include.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate701.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate702.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate701.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate702.errors = [{instancePath:instancePath+"/include",schemaPath:"#/properties/include/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -45993,7 +46074,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate701.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate702.errors = [{instancePath:instancePath+"/include/" + i0,schemaPath:"#/properties/include/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -46013,8 +46094,8 @@ var valid0 = true;
 if(valid0){
 if(data.catalog !== undefined){
 const _errs6 = errors;
-if(!(validate702(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate702.errors : vErrors.concat(validate702.errors);
+if(!(validate703(data.catalog, {instancePath:instancePath+"/catalog",parentData:data,parentDataProperty:"catalog",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate703.errors : vErrors.concat(validate703.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs6 === errors;
@@ -46025,8 +46106,8 @@ var valid0 = true;
 if(valid0){
 if(data.organization !== undefined){
 const _errs7 = errors;
-if(!(validate709(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate709.errors : vErrors.concat(validate709.errors);
+if(!(validate710(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs7 === errors;
@@ -46042,8 +46123,8 @@ if(errors === _errs8){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key1 in data4){
 const _errs11 = errors;
-if(!(validate718(data4[key1], {instancePath:instancePath+"/groups/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate718.errors : vErrors.concat(validate718.errors);
+if(!(validate719(data4[key1], {instancePath:instancePath+"/groups/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate719.errors : vErrors.concat(validate719.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -46053,7 +46134,7 @@ break;
 }
 }
 else {
-validate701.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate702.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -46070,8 +46151,8 @@ if(errors === _errs12){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key2 in data6){
 const _errs15 = errors;
-if(!(validate709(data6[key2], {instancePath:instancePath+"/members/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate709.errors : vErrors.concat(validate709.errors);
+if(!(validate710(data6[key2], {instancePath:instancePath+"/members/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate710.errors : vErrors.concat(validate710.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs15 === errors;
@@ -46081,7 +46162,7 @@ break;
 }
 }
 else {
-validate701.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate702.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -46098,8 +46179,8 @@ if(errors === _errs16){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 for(const key3 in data8){
 const _errs19 = errors;
-if(!(validate722(data8[key3], {instancePath:instancePath+"/keys/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate722.errors : vErrors.concat(validate722.errors);
+if(!(validate723(data8[key3], {instancePath:instancePath+"/keys/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data8,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate723.errors : vErrors.concat(validate723.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs19 === errors;
@@ -46109,7 +46190,7 @@ break;
 }
 }
 else {
-validate701.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate702.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -46126,8 +46207,8 @@ if(errors === _errs20){
 if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
 for(const key4 in data10){
 const _errs23 = errors;
-if(!(validate725(data10[key4], {instancePath:instancePath+"/addresses/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate725.errors : vErrors.concat(validate725.errors);
+if(!(validate726(data10[key4], {instancePath:instancePath+"/addresses/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data10,parentDataProperty:key4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate726.errors : vErrors.concat(validate726.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs23 === errors;
@@ -46137,7 +46218,7 @@ break;
 }
 }
 else {
-validate701.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate702.errors = [{instancePath:instancePath+"/addresses",schemaPath:"#/properties/addresses/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -46155,22 +46236,22 @@ var valid0 = true;
 }
 }
 else {
-validate701.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate702.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate701.errors = vErrors;
+validate702.errors = vErrors;
 return errors === 0;
 }
-validate701.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate702.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema300 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"facts":{"$ref":"FixtureFacts"}},"$id":"FixtureRequests"};
 
-function validate728(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate729(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureRequests" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate728.evaluated;
+const evaluated0 = validate729.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -46182,7 +46263,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "action") || (key0 === "key")) || (key0 === "model")) || (key0 === "provider")) || (key0 === "address")) || (key0 === "facts"))){
-validate728.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate729.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -46192,18 +46273,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate728.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema300.properties.action.type},message:"must be string,array"}];
+validate729.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema300.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate728.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate729.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate728.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate729.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46212,7 +46293,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate728.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate729.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -46234,18 +46315,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate728.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema300.properties.key.type},message:"must be string,array"}];
+validate729.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema300.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate728.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate729.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate728.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate729.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46254,7 +46335,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate728.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate729.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -46276,18 +46357,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate728.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema300.properties.model.type},message:"must be string,array"}];
+validate729.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema300.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate728.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate729.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate728.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate729.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46296,7 +46377,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate728.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate729.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -46318,18 +46399,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate728.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema300.properties.provider.type},message:"must be string,array"}];
+validate729.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema300.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate728.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate729.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate728.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate729.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46338,7 +46419,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate728.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate729.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -46360,18 +46441,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate728.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema300.properties.address.type},message:"must be string,array"}];
+validate729.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema300.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate728.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate729.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate728.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate729.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46380,7 +46461,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate728.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate729.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -46400,8 +46481,8 @@ var valid0 = true;
 if(valid0){
 if(data.facts !== undefined){
 const _errs22 = errors;
-if(!(validate682(data.facts, {instancePath:instancePath+"/facts",parentData:data,parentDataProperty:"facts",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate682.errors : vErrors.concat(validate682.errors);
+if(!(validate683(data.facts, {instancePath:instancePath+"/facts",parentData:data,parentDataProperty:"facts",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate683.errors : vErrors.concat(validate683.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -46417,23 +46498,23 @@ var valid0 = true;
 }
 }
 else {
-validate728.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate729.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate728.errors = vErrors;
+validate729.errors = vErrors;
 return errors === 0;
 }
-validate728.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate729.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema301 = {"type":"object","additionalProperties":false,"properties":{"action":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"key":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"model":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"provider":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"address":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"permit":{"$ref":"FixtureSet"},"deny":{"type":"string","pattern":"^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},"error":{"type":"string","enum":["not_found","unavailable"]},"rules":{"$ref":"FixtureSet"},"violations":{"type":"object","additionalProperties":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"shadow":{"$ref":"FixtureShadow"}},"$id":"FixtureExpectation"};
 const schema302 = {"type":["string","array","object"],"maxItems":1000,"items":{"type":"string"},"minProperties":1,"additionalProperties":false,"properties":{"includes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"excludes":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"$id":"FixtureSet"};
 
-function validate732(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate733(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureSet" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate732.evaluated;
+const evaluated0 = validate733.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -46441,13 +46522,13 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if((!data || typeof data != "object") && (typeof data !== "string")){
-validate732.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema302.type},message:"must be string,array,object"}];
+validate733.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: schema302.type},message:"must be string,array,object"}];
 return false;
 }
 if(errors === 0){
 if(Array.isArray(data)){
 if(data.length > 1000){
-validate732.errors = [{instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate733.errors = [{instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -46456,7 +46537,7 @@ const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
 const _errs1 = errors;
 if(typeof data[i0] !== "string"){
-validate732.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate733.errors = [{instancePath:instancePath+"/" + i0,schemaPath:"#/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs1 === errors;
@@ -46469,14 +46550,14 @@ break;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(Object.keys(data).length < 1){
-validate732.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
+validate733.errors = [{instancePath,schemaPath:"#/minProperties",keyword:"minProperties",params:{limit: 1},message:"must NOT have fewer than 1 properties"}];
 return false;
 }
 else {
 const _errs3 = errors;
 for(const key0 in data){
 if(!((key0 === "includes") || (key0 === "excludes"))){
-validate732.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate733.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -46486,18 +46567,18 @@ if(data.includes !== undefined){
 let data1 = data.includes;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate732.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/type",keyword:"type",params:{type: schema302.properties.includes.type},message:"must be string,array"}];
+validate733.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/type",keyword:"type",params:{type: schema302.properties.includes.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs4){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate732.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate733.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate732.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate733.errors = [{instancePath:instancePath+"/includes",schemaPath:"#/properties/includes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46506,7 +46587,7 @@ const len1 = data1.length;
 for(let i1=0; i1<len1; i1++){
 const _errs6 = errors;
 if(typeof data1[i1] !== "string"){
-validate732.errors = [{instancePath:instancePath+"/includes/" + i1,schemaPath:"#/properties/includes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate733.errors = [{instancePath:instancePath+"/includes/" + i1,schemaPath:"#/properties/includes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs6 === errors;
@@ -46528,18 +46609,18 @@ if(data.excludes !== undefined){
 let data3 = data.excludes;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (!(Array.isArray(data3)))){
-validate732.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/type",keyword:"type",params:{type: schema302.properties.excludes.type},message:"must be string,array"}];
+validate733.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/type",keyword:"type",params:{type: schema302.properties.excludes.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs8){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate732.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate733.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data3.length < 1){
-validate732.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate733.errors = [{instancePath:instancePath+"/excludes",schemaPath:"#/properties/excludes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46548,7 +46629,7 @@ const len2 = data3.length;
 for(let i2=0; i2<len2; i2++){
 const _errs10 = errors;
 if(typeof data3[i2] !== "string"){
-validate732.errors = [{instancePath:instancePath+"/excludes/" + i2,schemaPath:"#/properties/excludes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate733.errors = [{instancePath:instancePath+"/excludes/" + i2,schemaPath:"#/properties/excludes/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs10 === errors;
@@ -46571,18 +46652,18 @@ var valid1 = true;
 }
 }
 }
-validate732.errors = vErrors;
+validate733.errors = vErrors;
 return errors === 0;
 }
-validate732.evaluated = {"props":true,"items":true,"dynamicProps":false,"dynamicItems":false};
+validate733.evaluated = {"props":true,"items":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema303 = {"type":"object","additionalProperties":false,"properties":{"permit":{"$ref":"FixtureSet"},"wouldDeny":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"wouldAllow":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}}},"required":["permit"],"$id":"FixtureShadow"};
 
-function validate735(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate736(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureShadow" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate735.evaluated;
+const evaluated0 = validate736.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -46593,14 +46674,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.permit === undefined) && (missing0 = "permit")){
-validate735.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate736.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "permit") || (key0 === "wouldDeny")) || (key0 === "wouldAllow"))){
-validate735.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate736.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -46608,8 +46689,8 @@ break;
 if(_errs1 === errors){
 if(data.permit !== undefined){
 const _errs2 = errors;
-if(!(validate732(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate732.errors : vErrors.concat(validate732.errors);
+if(!(validate733(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate733.errors : vErrors.concat(validate733.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -46622,18 +46703,18 @@ if(data.wouldDeny !== undefined){
 let data1 = data.wouldDeny;
 const _errs3 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate735.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema303.properties.wouldDeny.type},message:"must be string,array"}];
+validate736.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/type",keyword:"type",params:{type: schema303.properties.wouldDeny.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs3){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate735.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate736.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate735.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate736.errors = [{instancePath:instancePath+"/wouldDeny",schemaPath:"#/properties/wouldDeny/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46642,7 +46723,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs5 = errors;
 if(typeof data1[i0] !== "string"){
-validate735.errors = [{instancePath:instancePath+"/wouldDeny/" + i0,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate736.errors = [{instancePath:instancePath+"/wouldDeny/" + i0,schemaPath:"#/properties/wouldDeny/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs5 === errors;
@@ -46664,18 +46745,18 @@ if(data.wouldAllow !== undefined){
 let data3 = data.wouldAllow;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (!(Array.isArray(data3)))){
-validate735.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema303.properties.wouldAllow.type},message:"must be string,array"}];
+validate736.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/type",keyword:"type",params:{type: schema303.properties.wouldAllow.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs7){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate735.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate736.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data3.length < 1){
-validate735.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate736.errors = [{instancePath:instancePath+"/wouldAllow",schemaPath:"#/properties/wouldAllow/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46684,7 +46765,7 @@ const len1 = data3.length;
 for(let i1=0; i1<len1; i1++){
 const _errs9 = errors;
 if(typeof data3[i1] !== "string"){
-validate735.errors = [{instancePath:instancePath+"/wouldAllow/" + i1,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate736.errors = [{instancePath:instancePath+"/wouldAllow/" + i1,schemaPath:"#/properties/wouldAllow/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs9 === errors;
@@ -46707,22 +46788,22 @@ var valid0 = true;
 }
 }
 else {
-validate735.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate736.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate735.errors = vErrors;
+validate736.errors = vErrors;
 return errors === 0;
 }
-validate735.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate736.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const pattern148 = new RegExp("^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$", "u");
 
-function validate731(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate732(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureExpectation" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate731.evaluated;
+const evaluated0 = validate732.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -46734,7 +46815,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema301.properties, key0))){
-validate731.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate732.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -46744,18 +46825,18 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (!(Array.isArray(data0)))){
-validate731.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema301.properties.action.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: schema301.properties.action.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data0.length < 1){
-validate731.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46764,7 +46845,7 @@ const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
 if(typeof data0[i0] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/action/" + i0,schemaPath:"#/properties/action/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs4 === errors;
@@ -46786,18 +46867,18 @@ if(data.key !== undefined){
 let data2 = data.key;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (!(Array.isArray(data2)))){
-validate731.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema301.properties.key.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: schema301.properties.key.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs6){
 if(Array.isArray(data2)){
 if(data2.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data2.length < 1){
-validate731.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/key",schemaPath:"#/properties/key/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46806,7 +46887,7 @@ const len1 = data2.length;
 for(let i1=0; i1<len1; i1++){
 const _errs8 = errors;
 if(typeof data2[i1] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/key/" + i1,schemaPath:"#/properties/key/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs8 === errors;
@@ -46828,18 +46909,18 @@ if(data.model !== undefined){
 let data4 = data.model;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (!(Array.isArray(data4)))){
-validate731.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema301.properties.model.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema301.properties.model.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs10){
 if(Array.isArray(data4)){
 if(data4.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data4.length < 1){
-validate731.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46848,7 +46929,7 @@ const len2 = data4.length;
 for(let i2=0; i2<len2; i2++){
 const _errs12 = errors;
 if(typeof data4[i2] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/model/" + i2,schemaPath:"#/properties/model/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs12 === errors;
@@ -46870,18 +46951,18 @@ if(data.provider !== undefined){
 let data6 = data.provider;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (!(Array.isArray(data6)))){
-validate731.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema301.properties.provider.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/type",keyword:"type",params:{type: schema301.properties.provider.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate731.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/provider",schemaPath:"#/properties/provider/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46890,7 +46971,7 @@ const len3 = data6.length;
 for(let i3=0; i3<len3; i3++){
 const _errs16 = errors;
 if(typeof data6[i3] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/provider/" + i3,schemaPath:"#/properties/provider/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs16 === errors;
@@ -46912,18 +46993,18 @@ if(data.address !== undefined){
 let data8 = data.address;
 const _errs18 = errors;
 if((typeof data8 !== "string") && (!(Array.isArray(data8)))){
-validate731.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema301.properties.address.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/type",keyword:"type",params:{type: schema301.properties.address.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs18){
 if(Array.isArray(data8)){
 if(data8.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data8.length < 1){
-validate731.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/address",schemaPath:"#/properties/address/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -46932,7 +47013,7 @@ const len4 = data8.length;
 for(let i4=0; i4<len4; i4++){
 const _errs20 = errors;
 if(typeof data8[i4] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/address/" + i4,schemaPath:"#/properties/address/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid5 = _errs20 === errors;
@@ -46952,8 +47033,8 @@ var valid0 = true;
 if(valid0){
 if(data.permit !== undefined){
 const _errs22 = errors;
-if(!(validate732(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate732.errors : vErrors.concat(validate732.errors);
+if(!(validate733(data.permit, {instancePath:instancePath+"/permit",parentData:data,parentDataProperty:"permit",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate733.errors : vErrors.concat(validate733.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs22 === errors;
@@ -46968,12 +47049,12 @@ const _errs23 = errors;
 if(errors === _errs23){
 if(typeof data11 === "string"){
 if(!pattern148.test(data11)){
-validate731.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
+validate732.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/pattern",keyword:"pattern",params:{pattern: "^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"},message:"must match pattern \""+"^(any|custom|(organization|group|member|key) (allow|deny)_[a-z_]+|Access denied: .+)$"+"\""}];
 return false;
 }
 }
 else {
-validate731.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/deny",schemaPath:"#/properties/deny/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -46987,11 +47068,11 @@ if(data.error !== undefined){
 let data12 = data.error;
 const _errs25 = errors;
 if(typeof data12 !== "string"){
-validate731.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data12 === "not_found") || (data12 === "unavailable"))){
-validate731.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema301.properties.error.enum},message:"must be equal to one of the allowed values"}];
+validate732.errors = [{instancePath:instancePath+"/error",schemaPath:"#/properties/error/enum",keyword:"enum",params:{allowedValues: schema301.properties.error.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs25 === errors;
@@ -47002,8 +47083,8 @@ var valid0 = true;
 if(valid0){
 if(data.rules !== undefined){
 const _errs27 = errors;
-if(!(validate732(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate732.errors : vErrors.concat(validate732.errors);
+if(!(validate733(data.rules, {instancePath:instancePath+"/rules",parentData:data,parentDataProperty:"rules",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate733.errors : vErrors.concat(validate733.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs27 === errors;
@@ -47021,18 +47102,18 @@ for(const key1 in data14){
 let data15 = data14[key1];
 const _errs31 = errors;
 if((typeof data15 !== "string") && (!(Array.isArray(data15)))){
-validate731.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema301.properties.violations.additionalProperties.type},message:"must be string,array"}];
+validate732.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/type",keyword:"type",params:{type: schema301.properties.violations.additionalProperties.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs31){
 if(Array.isArray(data15)){
 if(data15.length > 1000){
-validate731.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate732.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data15.length < 1){
-validate731.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate732.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/violations/additionalProperties/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -47041,7 +47122,7 @@ const len5 = data15.length;
 for(let i5=0; i5<len5; i5++){
 const _errs33 = errors;
 if(typeof data15[i5] !== "string"){
-validate731.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i5,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate732.errors = [{instancePath:instancePath+"/violations/" + key1.replace(/~/g, "~0").replace(/\//g, "~1")+"/" + i5,schemaPath:"#/properties/violations/additionalProperties/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs33 === errors;
@@ -47060,7 +47141,7 @@ break;
 }
 }
 else {
-validate731.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate732.errors = [{instancePath:instancePath+"/violations",schemaPath:"#/properties/violations/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -47072,8 +47153,8 @@ var valid0 = true;
 if(valid0){
 if(data.shadow !== undefined){
 const _errs35 = errors;
-if(!(validate735(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate735.errors : vErrors.concat(validate735.errors);
+if(!(validate736(data.shadow, {instancePath:instancePath+"/shadow",parentData:data,parentDataProperty:"shadow",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate736.errors : vErrors.concat(validate736.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs35 === errors;
@@ -47094,22 +47175,22 @@ var valid0 = true;
 }
 }
 else {
-validate731.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate732.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate731.errors = vErrors;
+validate732.errors = vErrors;
 return errors === 0;
 }
-validate731.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate732.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema304 = {"type":"object","additionalProperties":false,"required":["rule"],"properties":{"rule":{"type":"object","additionalProperties":true},"trustedProxies":{"type":["string","array"],"minItems":1,"maxItems":1000,"items":{"type":"string"}},"warnings":{"type":"array","maxItems":1000,"items":{"type":"string","minLength":1}},"refused":{"type":"string","minLength":1}},"$id":"FixtureWrite"};
 
-function validate739(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate740(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FixtureWrite" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate739.evaluated;
+const evaluated0 = validate740.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47120,14 +47201,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rule === undefined) && (missing0 = "rule")){
-validate739.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate740.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "rule") || (key0 === "trustedProxies")) || (key0 === "warnings")) || (key0 === "refused"))){
-validate739.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate740.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47140,7 +47221,7 @@ if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 }
 else {
-validate739.errors = [{instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate740.errors = [{instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -47154,18 +47235,18 @@ if(data.trustedProxies !== undefined){
 let data1 = data.trustedProxies;
 const _errs5 = errors;
 if((typeof data1 !== "string") && (!(Array.isArray(data1)))){
-validate739.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema304.properties.trustedProxies.type},message:"must be string,array"}];
+validate740.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/type",keyword:"type",params:{type: schema304.properties.trustedProxies.type},message:"must be string,array"}];
 return false;
 }
 if(errors === _errs5){
 if(Array.isArray(data1)){
 if(data1.length > 1000){
-validate739.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate740.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data1.length < 1){
-validate739.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate740.errors = [{instancePath:instancePath+"/trustedProxies",schemaPath:"#/properties/trustedProxies/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -47174,7 +47255,7 @@ const len0 = data1.length;
 for(let i0=0; i0<len0; i0++){
 const _errs7 = errors;
 if(typeof data1[i0] !== "string"){
-validate739.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate740.errors = [{instancePath:instancePath+"/trustedProxies/" + i0,schemaPath:"#/properties/trustedProxies/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs7 === errors;
@@ -47198,7 +47279,7 @@ const _errs9 = errors;
 if(errors === _errs9){
 if(Array.isArray(data3)){
 if(data3.length > 1000){
-validate739.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate740.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -47210,12 +47291,12 @@ const _errs11 = errors;
 if(errors === _errs11){
 if(typeof data4 === "string"){
 if(func1(data4) < 1){
-validate739.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate740.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate739.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate740.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -47227,7 +47308,7 @@ break;
 }
 }
 else {
-validate739.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate740.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -47243,12 +47324,12 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(typeof data5 === "string"){
 if(func1(data5) < 1){
-validate739.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate740.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate739.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate740.errors = [{instancePath:instancePath+"/refused",schemaPath:"#/properties/refused/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -47264,21 +47345,21 @@ var valid0 = true;
 }
 }
 else {
-validate739.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate740.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate739.errors = vErrors;
+validate740.errors = vErrors;
 return errors === 0;
 }
-validate739.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate740.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate700(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate701(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="Fixture" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate700.evaluated;
+const evaluated0 = validate701.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47289,14 +47370,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.name === undefined) && (missing0 = "name")) || ((data.given === undefined) && (missing0 = "given"))){
-validate700.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate701.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "name") || (key0 === "description")) || (key0 === "skip")) || (key0 === "anchors")) || (key0 === "given")) || (key0 === "requests")) || (key0 === "expect")) || (key0 === "writes"))){
-validate700.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate701.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47308,18 +47389,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 256){
-validate700.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate701.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate700.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate701.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate700.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate701.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -47332,7 +47413,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs4 = errors;
 if(typeof data.description !== "string"){
-validate700.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate701.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -47347,12 +47428,12 @@ const _errs6 = errors;
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(func1(data2) < 1){
-validate700.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate701.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 else {
-validate700.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate701.errors = [{instancePath:instancePath+"/skip",schemaPath:"#/properties/skip/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -47364,8 +47445,8 @@ var valid0 = true;
 if(valid0){
 if(data.given !== undefined){
 const _errs8 = errors;
-if(!(validate701(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate701.errors : vErrors.concat(validate701.errors);
+if(!(validate702(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate702.errors : vErrors.concat(validate702.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs8 === errors;
@@ -47376,8 +47457,8 @@ var valid0 = true;
 if(valid0){
 if(data.requests !== undefined){
 const _errs9 = errors;
-if(!(validate728(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate728.errors : vErrors.concat(validate728.errors);
+if(!(validate729(data.requests, {instancePath:instancePath+"/requests",parentData:data,parentDataProperty:"requests",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate729.errors : vErrors.concat(validate729.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs9 === errors;
@@ -47392,7 +47473,7 @@ const _errs10 = errors;
 if(errors === _errs10){
 if(Array.isArray(data5)){
 if(data5.length > 1000){
-validate700.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate701.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
@@ -47400,8 +47481,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs12 = errors;
-if(!(validate731(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate731.errors : vErrors.concat(validate731.errors);
+if(!(validate732(data5[i0], {instancePath:instancePath+"/expect/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate732.errors : vErrors.concat(validate732.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs12 === errors;
@@ -47412,7 +47493,7 @@ break;
 }
 }
 else {
-validate700.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate701.errors = [{instancePath:instancePath+"/expect",schemaPath:"#/properties/expect/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -47428,12 +47509,12 @@ const _errs13 = errors;
 if(errors === _errs13){
 if(Array.isArray(data7)){
 if(data7.length > 1000){
-validate700.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
+validate701.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/maxItems",keyword:"maxItems",params:{limit: 1000},message:"must NOT have more than 1000 items"}];
 return false;
 }
 else {
 if(data7.length < 1){
-validate700.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate701.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -47441,8 +47522,8 @@ var valid2 = true;
 const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs15 = errors;
-if(!(validate739(data7[i1], {instancePath:instancePath+"/writes/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate739.errors : vErrors.concat(validate739.errors);
+if(!(validate740(data7[i1], {instancePath:instancePath+"/writes/" + i1,parentData:data7,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate740.errors : vErrors.concat(validate740.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs15 === errors;
@@ -47454,7 +47535,7 @@ break;
 }
 }
 else {
-validate700.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate701.errors = [{instancePath:instancePath+"/writes",schemaPath:"#/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -47466,7 +47547,7 @@ var valid0 = true;
 if(valid0){
 let missing1;
 if(data.requests !== undefined && ((data.expect === undefined) && (missing1 = "expect"))){
-validate700.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "requests",
+validate701.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "requests",
     missingProperty: missing1,
     depsCount: 1,
     deps: "expect"},message:"must have property expect when property requests is present"}];
@@ -47474,7 +47555,7 @@ return false;
 }
 else {
 if(data.expect !== undefined && ((data.requests === undefined) && (missing1 = "requests"))){
-validate700.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "expect",
+validate701.errors = [{instancePath,schemaPath:"#/dependentRequired",keyword:"dependentRequired",params:{property: "expect",
     missingProperty: missing1,
     depsCount: 1,
     deps: "requests"},message:"must have property requests when property expect is present"}];
@@ -47492,54 +47573,54 @@ return false;
 }
 }
 else {
-validate700.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate701.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate700.errors = vErrors;
+validate701.errors = vErrors;
 return errors === 0;
 }
-validate700.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate701.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateFixtureSet = validate732;
+export const validateFixtureSet = validate733;
 
-export const validateFixtureGiven = validate701;
+export const validateFixtureGiven = validate702;
 
-export const validateFixtureSubject = validate709;
+export const validateFixtureSubject = validate710;
 
-export const validateFixtureGroup = validate718;
+export const validateFixtureGroup = validate719;
 
-export const validateFixtureKey = validate722;
+export const validateFixtureKey = validate723;
 
-export const validateFixtureRule = validate710;
+export const validateFixtureRule = validate711;
 
-export const validateFixtureCatalog = validate702;
+export const validateFixtureCatalog = validate703;
 
-export const validateFixtureModel = validate703;
+export const validateFixtureModel = validate704;
 
-export const validateFixtureMapping = validate704;
+export const validateFixtureMapping = validate705;
 
-export const validateFixtureRequests = validate728;
+export const validateFixtureRequests = validate729;
 
-export const validateFixtureFacts = validate682;
+export const validateFixtureFacts = validate683;
 
-export const validateFixtureConnection = validate725;
+export const validateFixtureConnection = validate726;
 
-export const validateFixtureExpectation = validate731;
+export const validateFixtureExpectation = validate732;
 
-export const validateFixtureShadow = validate735;
+export const validateFixtureShadow = validate736;
 
-export const validateFixtureWrite = validate739;
+export const validateFixtureWrite = validate740;
 
-export const validateLintReport = validate741;
+export const validateLintReport = validate742;
 const schema305 = {"type":"object","additionalProperties":false,"required":["findings"],"properties":{"findings":{"type":"array","items":{"$ref":"LintFinding"}}},"$id":"LintReport"};
 const schema306 = {"type":"object","additionalProperties":false,"required":["code","scope","subjectId","subjectName","ruleIds","message"],"properties":{"code":{"type":"string","enum":["reaches-nothing","dead-rule","shadowed-rule","allow-matches-nothing","unknown-model","deactivated-model","unknown-provider","unknown-tag","overlapping-ranges","open-to-future-models"]},"scope":{"$ref":"Scope"},"subjectId":{"type":"string"},"subjectName":{"type":"string"},"ruleIds":{"type":"array","items":{"type":"string"}},"message":{"type":"string"}},"$id":"LintFinding"};
 
-function validate742(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate743(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="LintFinding" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate742.evaluated;
+const evaluated0 = validate743.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47550,14 +47631,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.code === undefined) && (missing0 = "code")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.subjectId === undefined) && (missing0 = "subjectId"))) || ((data.subjectName === undefined) && (missing0 = "subjectName"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.message === undefined) && (missing0 = "message"))){
-validate742.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate743.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "code") || (key0 === "scope")) || (key0 === "subjectId")) || (key0 === "subjectName")) || (key0 === "ruleIds")) || (key0 === "message"))){
-validate742.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate743.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47567,11 +47648,11 @@ if(data.code !== undefined){
 let data0 = data.code;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate742.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate743.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((((((((data0 === "reaches-nothing") || (data0 === "dead-rule")) || (data0 === "shadowed-rule")) || (data0 === "allow-matches-nothing")) || (data0 === "unknown-model")) || (data0 === "deactivated-model")) || (data0 === "unknown-provider")) || (data0 === "unknown-tag")) || (data0 === "overlapping-ranges")) || (data0 === "open-to-future-models"))){
-validate742.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema306.properties.code.enum},message:"must be equal to one of the allowed values"}];
+validate743.errors = [{instancePath:instancePath+"/code",schemaPath:"#/properties/code/enum",keyword:"enum",params:{allowedValues: schema306.properties.code.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -47595,7 +47676,7 @@ if(valid0){
 if(data.subjectId !== undefined){
 const _errs5 = errors;
 if(typeof data.subjectId !== "string"){
-validate742.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate743.errors = [{instancePath:instancePath+"/subjectId",schemaPath:"#/properties/subjectId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -47607,7 +47688,7 @@ if(valid0){
 if(data.subjectName !== undefined){
 const _errs7 = errors;
 if(typeof data.subjectName !== "string"){
-validate742.errors = [{instancePath:instancePath+"/subjectName",schemaPath:"#/properties/subjectName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate743.errors = [{instancePath:instancePath+"/subjectName",schemaPath:"#/properties/subjectName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -47626,7 +47707,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs11 = errors;
 if(typeof data4[i0] !== "string"){
-validate742.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate743.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs11 === errors;
@@ -47636,7 +47717,7 @@ break;
 }
 }
 else {
-validate742.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate743.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -47649,7 +47730,7 @@ if(valid0){
 if(data.message !== undefined){
 const _errs13 = errors;
 if(typeof data.message !== "string"){
-validate742.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate743.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -47659,6 +47740,73 @@ var valid0 = true;
 }
 }
 }
+}
+}
+}
+}
+}
+}
+else {
+validate743.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate743.errors = vErrors;
+return errors === 0;
+}
+validate743.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate742(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="LintReport" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate742.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.findings === undefined) && (missing0 = "findings")){
+validate742.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "findings")){
+validate742.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.findings !== undefined){
+let data0 = data.findings;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate743(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate743.errors : vErrors.concat(validate743.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate742.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+return false;
 }
 }
 }
@@ -47675,87 +47823,20 @@ return errors === 0;
 }
 validate742.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
+export const validateLintFinding = validate743;
 
-function validate741(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="LintReport" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate741.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.findings === undefined) && (missing0 = "findings")){
-validate741.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
-if(!(key0 === "findings")){
-validate741.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.findings !== undefined){
-let data0 = data.findings;
-const _errs2 = errors;
-if(errors === _errs2){
-if(Array.isArray(data0)){
-var valid1 = true;
-const len0 = data0.length;
-for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
-if(!(validate742(data0[i0], {instancePath:instancePath+"/findings/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate742.errors : vErrors.concat(validate742.errors);
-errors = vErrors.length;
-}
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-else {
-validate741.errors = [{instancePath:instancePath+"/findings",schemaPath:"#/properties/findings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
-return false;
-}
-}
-}
-}
-}
-}
-else {
-validate741.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate741.errors = vErrors;
-return errors === 0;
-}
-validate741.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-export const validateLintFinding = validate742;
-
-export const validatePolicyFolder = validate745;
+export const validatePolicyFolder = validate746;
 const schema307 = {"type":"object","additionalProperties":false,"properties":{"source":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},"organization":{"$ref":"FolderOwner"},"groups":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"members":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}},"keys":{"type":"object","additionalProperties":{"$ref":"FolderOwner"}}},"$id":"PolicyFolder"};
 const pattern149 = new RegExp("^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$", "u");
 const schema308 = {"type":"object","additionalProperties":false,"required":["rules"],"properties":{"rules":{"type":"object","maxProperties":200,"additionalProperties":false,"patternProperties":{"^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$":{"$ref":"FolderRule"}}}},"$id":"FolderOwner"};
 const pattern150 = new RegExp("^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$", "u");
 const schema309 = {"type":"object","$id":"FolderRule"};
 
-function validate747(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate748(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FolderRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate747.evaluated;
+const evaluated0 = validate748.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47763,20 +47844,20 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(!(data && typeof data == "object" && !Array.isArray(data))){
-validate747.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate748.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
-validate747.errors = vErrors;
+validate748.errors = vErrors;
 return errors === 0;
 }
-validate747.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate748.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 
-function validate746(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate747(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="FolderOwner" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate746.evaluated;
+const evaluated0 = validate747.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47787,14 +47868,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.rules === undefined) && (missing0 = "rules")){
-validate746.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate747.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "rules")){
-validate746.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate747.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47806,14 +47887,14 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(data0 && typeof data0 == "object" && !Array.isArray(data0)){
 if(Object.keys(data0).length > 200){
-validate746.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
+validate747.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxProperties",keyword:"maxProperties",params:{limit: 200},message:"must NOT have more than 200 properties"}];
 return false;
 }
 else {
 const _errs4 = errors;
 for(const key1 in data0){
 if(!(pattern150.test(key1))){
-validate746.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
+validate747.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47823,8 +47904,8 @@ var valid1 = true;
 for(const key2 in data0){
 if(pattern150.test(key2)){
 const _errs5 = errors;
-if(!(validate747(data0[key2], {instancePath:instancePath+"/rules/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
+if(!(validate748(data0[key2], {instancePath:instancePath+"/rules/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data0,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate748.errors : vErrors.concat(validate748.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs5 === errors;
@@ -47837,7 +47918,7 @@ break;
 }
 }
 else {
-validate746.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate747.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -47846,21 +47927,21 @@ return false;
 }
 }
 else {
-validate746.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate747.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate746.errors = vErrors;
+validate747.errors = vErrors;
 return errors === 0;
 }
-validate746.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate747.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate745(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate746(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyFolder" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate745.evaluated;
+const evaluated0 = validate746.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -47872,7 +47953,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "source") || (key0 === "organization")) || (key0 === "groups")) || (key0 === "members")) || (key0 === "keys"))){
-validate745.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate746.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -47884,12 +47965,12 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(!pattern149.test(data0)){
-validate745.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"+"\""}];
+validate746.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"},message:"must match pattern \""+"^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}$"+"\""}];
 return false;
 }
 }
 else {
-validate745.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate746.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -47901,8 +47982,8 @@ var valid0 = true;
 if(valid0){
 if(data.organization !== undefined){
 const _errs4 = errors;
-if(!(validate746(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate746.errors : vErrors.concat(validate746.errors);
+if(!(validate747(data.organization, {instancePath:instancePath+"/organization",parentData:data,parentDataProperty:"organization",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -47918,8 +47999,8 @@ if(errors === _errs5){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 for(const key1 in data2){
 const _errs8 = errors;
-if(!(validate746(data2[key1], {instancePath:instancePath+"/groups/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate746.errors : vErrors.concat(validate746.errors);
+if(!(validate747(data2[key1], {instancePath:instancePath+"/groups/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data2,parentDataProperty:key1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -47929,7 +48010,7 @@ break;
 }
 }
 else {
-validate745.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate746.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -47946,8 +48027,8 @@ if(errors === _errs9){
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key2 in data4){
 const _errs12 = errors;
-if(!(validate746(data4[key2], {instancePath:instancePath+"/members/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate746.errors : vErrors.concat(validate746.errors);
+if(!(validate747(data4[key2], {instancePath:instancePath+"/members/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data4,parentDataProperty:key2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs12 === errors;
@@ -47957,7 +48038,7 @@ break;
 }
 }
 else {
-validate745.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate746.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -47974,8 +48055,8 @@ if(errors === _errs13){
 if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
 for(const key3 in data6){
 const _errs16 = errors;
-if(!(validate746(data6[key3], {instancePath:instancePath+"/keys/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate746.errors : vErrors.concat(validate746.errors);
+if(!(validate747(data6[key3], {instancePath:instancePath+"/keys/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),parentData:data6,parentDataProperty:key3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate747.errors : vErrors.concat(validate747.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs16 === errors;
@@ -47985,7 +48066,7 @@ break;
 }
 }
 else {
-validate745.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate746.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
@@ -48001,29 +48082,29 @@ var valid0 = true;
 }
 }
 else {
-validate745.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate746.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate745.errors = vErrors;
+validate746.errors = vErrors;
 return errors === 0;
 }
-validate745.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate746.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateFolderOwner = validate746;
+export const validateFolderOwner = validate747;
 
-export const validateFolderRule = validate747;
+export const validateFolderRule = validate748;
 
-export const validatePolicyPlan = validate753;
+export const validatePolicyPlan = validate754;
 const schema310 = {"type":"object","additionalProperties":false,"required":["applied","source","digest","prune","ruleRevision","changes","unchanged","warnings","access"],"properties":{"applied":{"type":"boolean"},"source":{"type":"string"},"digest":{"type":"string"},"prune":{"type":"boolean"},"ruleRevision":{"type":"integer"},"changes":{"type":"array","items":{"$ref":"PolicyPlanChange"}},"unchanged":{"type":"integer"},"warnings":{"type":"array","items":{"type":"string"}},"access":{"anyOf":[{"$ref":"AccessDiff"},{"type":"null"}]}},"$id":"PolicyPlan"};
 const schema311 = {"type":"object","additionalProperties":false,"required":["action","owner","name","ruleId","before","after"],"properties":{"action":{"type":"string","enum":["add","change","adopt","rename","remove"]},"owner":{"$ref":"PolicyPlanOwner"},"name":{"type":["string","null"]},"ruleId":{"type":["string","null"]},"before":{"anyOf":[{"$ref":"RuleCreate"},{"type":"null"}]},"after":{"anyOf":[{"$ref":"RuleCreate"},{"type":"null"}]}},"$id":"PolicyPlanChange"};
 const schema312 = {"type":"object","additionalProperties":false,"required":["scope","id","name"],"properties":{"scope":{"$ref":"Scope"},"id":{"type":"string"},"name":{"type":"string"}},"$id":"PolicyPlanOwner"};
 
-function validate755(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate756(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlanOwner" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate755.evaluated;
+const evaluated0 = validate756.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48034,14 +48115,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.scope === undefined) && (missing0 = "scope")) || ((data.id === undefined) && (missing0 = "id"))) || ((data.name === undefined) && (missing0 = "name"))){
-validate755.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate756.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "scope") || (key0 === "id")) || (key0 === "name"))){
-validate755.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate756.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48062,7 +48143,7 @@ if(valid0){
 if(data.id !== undefined){
 const _errs3 = errors;
 if(typeof data.id !== "string"){
-validate755.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate756.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs3 === errors;
@@ -48074,7 +48155,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs5 = errors;
 if(typeof data.name !== "string"){
-validate755.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate756.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -48088,21 +48169,21 @@ var valid0 = true;
 }
 }
 else {
-validate755.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate756.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate755.errors = vErrors;
+validate756.errors = vErrors;
 return errors === 0;
 }
-validate755.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate756.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate754(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate755(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlanChange" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate754.evaluated;
+const evaluated0 = validate755.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48113,14 +48194,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((data.action === undefined) && (missing0 = "action")) || ((data.owner === undefined) && (missing0 = "owner"))) || ((data.name === undefined) && (missing0 = "name"))) || ((data.ruleId === undefined) && (missing0 = "ruleId"))) || ((data.before === undefined) && (missing0 = "before"))) || ((data.after === undefined) && (missing0 = "after"))){
-validate754.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate755.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "action") || (key0 === "owner")) || (key0 === "name")) || (key0 === "ruleId")) || (key0 === "before")) || (key0 === "after"))){
-validate754.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate755.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48130,11 +48211,11 @@ if(data.action !== undefined){
 let data0 = data.action;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate754.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate755.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!(((((data0 === "add") || (data0 === "change")) || (data0 === "adopt")) || (data0 === "rename")) || (data0 === "remove"))){
-validate754.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema311.properties.action.enum},message:"must be equal to one of the allowed values"}];
+validate755.errors = [{instancePath:instancePath+"/action",schemaPath:"#/properties/action/enum",keyword:"enum",params:{allowedValues: schema311.properties.action.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48145,8 +48226,8 @@ var valid0 = true;
 if(valid0){
 if(data.owner !== undefined){
 const _errs4 = errors;
-if(!(validate755(data.owner, {instancePath:instancePath+"/owner",parentData:data,parentDataProperty:"owner",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate755.errors : vErrors.concat(validate755.errors);
+if(!(validate756(data.owner, {instancePath:instancePath+"/owner",parentData:data,parentDataProperty:"owner",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate756.errors : vErrors.concat(validate756.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs4 === errors;
@@ -48159,7 +48240,7 @@ if(data.name !== undefined){
 let data2 = data.name;
 const _errs5 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate754.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema311.properties.name.type},message:"must be string,null"}];
+validate755.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema311.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -48172,7 +48253,7 @@ if(data.ruleId !== undefined){
 let data3 = data.ruleId;
 const _errs7 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate754.errors = [{instancePath:instancePath+"/ruleId",schemaPath:"#/properties/ruleId/type",keyword:"type",params:{type: schema311.properties.ruleId.type},message:"must be string,null"}];
+validate755.errors = [{instancePath:instancePath+"/ruleId",schemaPath:"#/properties/ruleId/type",keyword:"type",params:{type: schema311.properties.ruleId.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs7 === errors;
@@ -48215,7 +48296,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate754.errors = vErrors;
+validate755.errors = vErrors;
 return false;
 }
 else {
@@ -48269,7 +48350,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate754.errors = vErrors;
+validate755.errors = vErrors;
 return false;
 }
 else {
@@ -48297,21 +48378,21 @@ var valid0 = true;
 }
 }
 else {
-validate754.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate755.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate754.errors = vErrors;
+validate755.errors = vErrors;
 return errors === 0;
 }
-validate754.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate755.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate753(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate754(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="PolicyPlan" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate753.evaluated;
+const evaluated0 = validate754.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48322,14 +48403,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((((data.applied === undefined) && (missing0 = "applied")) || ((data.source === undefined) && (missing0 = "source"))) || ((data.digest === undefined) && (missing0 = "digest"))) || ((data.prune === undefined) && (missing0 = "prune"))) || ((data.ruleRevision === undefined) && (missing0 = "ruleRevision"))) || ((data.changes === undefined) && (missing0 = "changes"))) || ((data.unchanged === undefined) && (missing0 = "unchanged"))) || ((data.warnings === undefined) && (missing0 = "warnings"))) || ((data.access === undefined) && (missing0 = "access"))){
-validate753.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate754.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema310.properties, key0))){
-validate753.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate754.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48338,7 +48419,7 @@ if(_errs1 === errors){
 if(data.applied !== undefined){
 const _errs2 = errors;
 if(typeof data.applied !== "boolean"){
-validate753.errors = [{instancePath:instancePath+"/applied",schemaPath:"#/properties/applied/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate754.errors = [{instancePath:instancePath+"/applied",schemaPath:"#/properties/applied/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48350,7 +48431,7 @@ if(valid0){
 if(data.source !== undefined){
 const _errs4 = errors;
 if(typeof data.source !== "string"){
-validate753.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate754.errors = [{instancePath:instancePath+"/source",schemaPath:"#/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48362,7 +48443,7 @@ if(valid0){
 if(data.digest !== undefined){
 const _errs6 = errors;
 if(typeof data.digest !== "string"){
-validate753.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate754.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -48374,7 +48455,7 @@ if(valid0){
 if(data.prune !== undefined){
 const _errs8 = errors;
 if(typeof data.prune !== "boolean"){
-validate753.errors = [{instancePath:instancePath+"/prune",schemaPath:"#/properties/prune/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate754.errors = [{instancePath:instancePath+"/prune",schemaPath:"#/properties/prune/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -48387,7 +48468,7 @@ if(data.ruleRevision !== undefined){
 let data4 = data.ruleRevision;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate753.errors = [{instancePath:instancePath+"/ruleRevision",schemaPath:"#/properties/ruleRevision/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate754.errors = [{instancePath:instancePath+"/ruleRevision",schemaPath:"#/properties/ruleRevision/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -48405,8 +48486,8 @@ var valid1 = true;
 const len0 = data5.length;
 for(let i0=0; i0<len0; i0++){
 const _errs14 = errors;
-if(!(validate754(data5[i0], {instancePath:instancePath+"/changes/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate754.errors : vErrors.concat(validate754.errors);
+if(!(validate755(data5[i0], {instancePath:instancePath+"/changes/" + i0,parentData:data5,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate755.errors : vErrors.concat(validate755.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs14 === errors;
@@ -48416,7 +48497,7 @@ break;
 }
 }
 else {
-validate753.errors = [{instancePath:instancePath+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate754.errors = [{instancePath:instancePath+"/changes",schemaPath:"#/properties/changes/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -48430,7 +48511,7 @@ if(data.unchanged !== undefined){
 let data7 = data.unchanged;
 const _errs15 = errors;
 if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
-validate753.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate754.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs15 === errors;
@@ -48449,7 +48530,7 @@ const len1 = data8.length;
 for(let i1=0; i1<len1; i1++){
 const _errs19 = errors;
 if(typeof data8[i1] !== "string"){
-validate753.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate754.errors = [{instancePath:instancePath+"/warnings/" + i1,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid2 = _errs19 === errors;
@@ -48459,7 +48540,7 @@ break;
 }
 }
 else {
-validate753.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate754.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -48475,8 +48556,8 @@ const _errs21 = errors;
 const _errs22 = errors;
 let valid3 = false;
 const _errs23 = errors;
-if(!(validate642(data10, {instancePath:instancePath+"/access",parentData:data,parentDataProperty:"access",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate642.errors : vErrors.concat(validate642.errors);
+if(!(validate643(data10, {instancePath:instancePath+"/access",parentData:data,parentDataProperty:"access",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate643.errors : vErrors.concat(validate643.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs23 === errors;
@@ -48503,7 +48584,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate753.errors = vErrors;
+validate754.errors = vErrors;
 return false;
 }
 else {
@@ -48534,28 +48615,28 @@ var valid0 = true;
 }
 }
 else {
-validate753.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate754.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate753.errors = vErrors;
+validate754.errors = vErrors;
 return errors === 0;
 }
-validate753.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate754.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validatePolicyPlanChange = validate754;
+export const validatePolicyPlanChange = validate755;
 
-export const validatePolicyPlanOwner = validate755;
+export const validatePolicyPlanOwner = validate756;
 
-export const validateReplayEvent = validate762;
+export const validateReplayEvent = validate763;
 const schema313 = {"oneOf":[{"$ref":"ReplayProgress"},{"$ref":"ReplayReport"}],"$id":"ReplayEvent"};
 const schema314 = {"type":"object","additionalProperties":false,"required":["done","all"],"properties":{"done":{"type":"integer"},"all":{"type":"integer"}},"$id":"ReplayProgress"};
 
-function validate763(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate764(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayProgress" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate763.evaluated;
+const evaluated0 = validate764.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48566,14 +48647,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.done === undefined) && (missing0 = "done")) || ((data.all === undefined) && (missing0 = "all"))){
-validate763.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate764.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "done") || (key0 === "all"))){
-validate763.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate764.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48583,7 +48664,7 @@ if(data.done !== undefined){
 let data0 = data.done;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate763.errors = [{instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate764.errors = [{instancePath:instancePath+"/done",schemaPath:"#/properties/done/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48596,7 +48677,7 @@ if(data.all !== undefined){
 let data1 = data.all;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate763.errors = [{instancePath:instancePath+"/all",schemaPath:"#/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate764.errors = [{instancePath:instancePath+"/all",schemaPath:"#/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48609,23 +48690,23 @@ var valid0 = true;
 }
 }
 else {
-validate763.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate764.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate763.errors = vErrors;
+validate764.errors = vErrors;
 return errors === 0;
 }
-validate763.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate764.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema315 = {"type":"object","additionalProperties":false,"required":["by","policyRevision","from","to","decisions","unchanged","changed","unjudged","otherPolicies","recorded","withoutFacts","groupBy","groups","moreGroups","rules","warnings"],"properties":{"by":{"type":"string","enum":["recorded","current","draft","folder"]},"policyRevision":{"type":"string"},"from":{"type":"string"},"to":{"type":"string"},"decisions":{"type":"integer"},"unchanged":{"type":"integer"},"changed":{"$ref":"ReplayChanged"},"unjudged":{"type":"array","items":{"$ref":"ReplayUnjudged"}},"otherPolicies":{"type":"array","items":{"$ref":"ReplayOtherPolicy"}},"recorded":{"oneOf":[{"type":"null"},{"$ref":"ReplayProof"}]},"withoutFacts":{"type":"integer"},"groupBy":{"type":"array","items":{"$ref":"ReplayDimension"}},"groups":{"type":"array","items":{"$ref":"ReplayGroup"}},"moreGroups":{"type":"integer"},"rules":{"type":"array","items":{"$ref":"ReplayRule"}},"warnings":{"type":"array","items":{"type":"string"}}},"$id":"ReplayReport"};
 const schema316 = {"type":"object","additionalProperties":false,"required":["denied","permitted","widened","narrowed"],"properties":{"denied":{"type":"integer"},"permitted":{"type":"integer"},"widened":{"type":"integer"},"narrowed":{"type":"integer"}},"$id":"ReplayChanged"};
 
-function validate766(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate767(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayChanged" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate766.evaluated;
+const evaluated0 = validate767.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48636,14 +48717,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.denied === undefined) && (missing0 = "denied")) || ((data.permitted === undefined) && (missing0 = "permitted"))) || ((data.widened === undefined) && (missing0 = "widened"))) || ((data.narrowed === undefined) && (missing0 = "narrowed"))){
-validate766.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate767.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "denied") || (key0 === "permitted")) || (key0 === "widened")) || (key0 === "narrowed"))){
-validate766.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate767.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48653,7 +48734,7 @@ if(data.denied !== undefined){
 let data0 = data.denied;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate766.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate767.errors = [{instancePath:instancePath+"/denied",schemaPath:"#/properties/denied/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48666,7 +48747,7 @@ if(data.permitted !== undefined){
 let data1 = data.permitted;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate766.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate767.errors = [{instancePath:instancePath+"/permitted",schemaPath:"#/properties/permitted/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48679,7 +48760,7 @@ if(data.widened !== undefined){
 let data2 = data.widened;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate766.errors = [{instancePath:instancePath+"/widened",schemaPath:"#/properties/widened/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate767.errors = [{instancePath:instancePath+"/widened",schemaPath:"#/properties/widened/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -48692,7 +48773,7 @@ if(data.narrowed !== undefined){
 let data3 = data.narrowed;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate766.errors = [{instancePath:instancePath+"/narrowed",schemaPath:"#/properties/narrowed/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate767.errors = [{instancePath:instancePath+"/narrowed",schemaPath:"#/properties/narrowed/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -48707,22 +48788,22 @@ var valid0 = true;
 }
 }
 else {
-validate766.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate767.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate766.errors = vErrors;
+validate767.errors = vErrors;
 return errors === 0;
 }
-validate766.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate767.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema317 = {"type":"object","additionalProperties":false,"required":["reason","decisions","examples"],"properties":{"reason":{"type":"string","enum":["not_on_record","damaged","subject_gone","failed"]},"decisions":{"type":"integer"},"examples":{"type":"array","items":{"type":"string"}}},"$id":"ReplayUnjudged"};
 
-function validate768(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate769(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayUnjudged" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate768.evaluated;
+const evaluated0 = validate769.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48733,14 +48814,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.reason === undefined) && (missing0 = "reason")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.examples === undefined) && (missing0 = "examples"))){
-validate768.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate769.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "reason") || (key0 === "decisions")) || (key0 === "examples"))){
-validate768.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate769.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48750,11 +48831,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate768.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate769.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data0 === "not_on_record") || (data0 === "damaged")) || (data0 === "subject_gone")) || (data0 === "failed"))){
-validate768.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema317.properties.reason.enum},message:"must be equal to one of the allowed values"}];
+validate769.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema317.properties.reason.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48767,7 +48848,7 @@ if(data.decisions !== undefined){
 let data1 = data.decisions;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate768.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate769.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48786,7 +48867,7 @@ const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
 if(typeof data2[i0] !== "string"){
-validate768.errors = [{instancePath:instancePath+"/examples/" + i0,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate769.errors = [{instancePath:instancePath+"/examples/" + i0,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid1 = _errs8 === errors;
@@ -48796,7 +48877,7 @@ break;
 }
 }
 else {
-validate768.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate769.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -48811,22 +48892,22 @@ var valid0 = true;
 }
 }
 else {
-validate768.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate769.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate768.errors = vErrors;
+validate769.errors = vErrors;
 return errors === 0;
 }
-validate768.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate769.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema318 = {"type":"object","additionalProperties":false,"required":["digest","decisions"],"properties":{"digest":{"type":"string"},"decisions":{"type":"integer"}},"$id":"ReplayOtherPolicy"};
 
-function validate770(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate771(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayOtherPolicy" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate770.evaluated;
+const evaluated0 = validate771.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48837,14 +48918,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.digest === undefined) && (missing0 = "digest")) || ((data.decisions === undefined) && (missing0 = "decisions"))){
-validate770.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate771.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "digest") || (key0 === "decisions"))){
-validate770.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate771.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48853,7 +48934,7 @@ if(_errs1 === errors){
 if(data.digest !== undefined){
 const _errs2 = errors;
 if(typeof data.digest !== "string"){
-validate770.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate771.errors = [{instancePath:instancePath+"/digest",schemaPath:"#/properties/digest/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48866,7 +48947,7 @@ if(data.decisions !== undefined){
 let data1 = data.decisions;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate770.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate771.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48879,24 +48960,24 @@ var valid0 = true;
 }
 }
 else {
-validate770.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate771.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate770.errors = vErrors;
+validate771.errors = vErrors;
 return errors === 0;
 }
-validate770.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate771.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema319 = {"type":"object","additionalProperties":false,"required":["identical","different","differences"],"properties":{"identical":{"type":"integer"},"different":{"type":"integer"},"differences":{"type":"array","items":{"$ref":"ReplayDifference"}}},"$id":"ReplayProof"};
 const schema320 = {"type":"object","additionalProperties":false,"required":["decisionId","decisions","recorded","replayed"],"properties":{"decisionId":{"type":"string"},"decisions":{"type":"integer"},"recorded":{"$ref":"ReplayResult"},"replayed":{"$ref":"ReplayResult"}},"$id":"ReplayDifference"};
 const schema321 = {"type":"object","additionalProperties":false,"required":["outcome","reasonJson","violationsJson","shadowJson"],"properties":{"outcome":{"type":"string","enum":["permit","deny"]},"reasonJson":{"type":["string","null"]},"violationsJson":{"type":"string"},"shadowJson":{"type":["string","null"]}},"$id":"ReplayResult"};
 
-function validate774(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate775(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayResult" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate774.evaluated;
+const evaluated0 = validate775.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -48907,14 +48988,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.outcome === undefined) && (missing0 = "outcome")) || ((data.reasonJson === undefined) && (missing0 = "reasonJson"))) || ((data.violationsJson === undefined) && (missing0 = "violationsJson"))) || ((data.shadowJson === undefined) && (missing0 = "shadowJson"))){
-validate774.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate775.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((key0 === "outcome") || (key0 === "reasonJson")) || (key0 === "violationsJson")) || (key0 === "shadowJson"))){
-validate774.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate775.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -48924,11 +49005,11 @@ if(data.outcome !== undefined){
 let data0 = data.outcome;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate774.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate775.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((data0 === "permit") || (data0 === "deny"))){
-validate774.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema321.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
+validate775.errors = [{instancePath:instancePath+"/outcome",schemaPath:"#/properties/outcome/enum",keyword:"enum",params:{allowedValues: schema321.properties.outcome.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -48941,7 +49022,7 @@ if(data.reasonJson !== undefined){
 let data1 = data.reasonJson;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate774.errors = [{instancePath:instancePath+"/reasonJson",schemaPath:"#/properties/reasonJson/type",keyword:"type",params:{type: schema321.properties.reasonJson.type},message:"must be string,null"}];
+validate775.errors = [{instancePath:instancePath+"/reasonJson",schemaPath:"#/properties/reasonJson/type",keyword:"type",params:{type: schema321.properties.reasonJson.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -48953,7 +49034,7 @@ if(valid0){
 if(data.violationsJson !== undefined){
 const _errs6 = errors;
 if(typeof data.violationsJson !== "string"){
-validate774.errors = [{instancePath:instancePath+"/violationsJson",schemaPath:"#/properties/violationsJson/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate775.errors = [{instancePath:instancePath+"/violationsJson",schemaPath:"#/properties/violationsJson/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -48966,10 +49047,103 @@ if(data.shadowJson !== undefined){
 let data3 = data.shadowJson;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate774.errors = [{instancePath:instancePath+"/shadowJson",schemaPath:"#/properties/shadowJson/type",keyword:"type",params:{type: schema321.properties.shadowJson.type},message:"must be string,null"}];
+validate775.errors = [{instancePath:instancePath+"/shadowJson",schemaPath:"#/properties/shadowJson/type",keyword:"type",params:{type: schema321.properties.shadowJson.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate775.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+return false;
+}
+}
+validate775.errors = vErrors;
+return errors === 0;
+}
+validate775.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+
+
+function validate774(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+/*# sourceURL="ReplayDifference" */;
+let vErrors = null;
+let errors = 0;
+const evaluated0 = validate774.evaluated;
+if(evaluated0.dynamicProps){
+evaluated0.props = undefined;
+}
+if(evaluated0.dynamicItems){
+evaluated0.items = undefined;
+}
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.decisionId === undefined) && (missing0 = "decisionId")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.replayed === undefined) && (missing0 = "replayed"))){
+validate774.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "decisionId") || (key0 === "decisions")) || (key0 === "recorded")) || (key0 === "replayed"))){
+validate774.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.decisionId !== undefined){
+const _errs2 = errors;
+if(typeof data.decisionId !== "string"){
+validate774.errors = [{instancePath:instancePath+"/decisionId",schemaPath:"#/properties/decisionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decisions !== undefined){
+let data1 = data.decisions;
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate774.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.recorded !== undefined){
+const _errs6 = errors;
+if(!(validate775(data.recorded, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate775.errors : vErrors.concat(validate775.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayed !== undefined){
+const _errs7 = errors;
+if(!(validate775(data.replayed, {instancePath:instancePath+"/replayed",parentData:data,parentDataProperty:"replayed",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate775.errors : vErrors.concat(validate775.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs7 === errors;
 }
 else {
 var valid0 = true;
@@ -48992,7 +49166,7 @@ validate774.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false}
 
 
 function validate773(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ReplayDifference" */;
+/*# sourceURL="ReplayProof" */;
 let vErrors = null;
 let errors = 0;
 const evaluated0 = validate773.evaluated;
@@ -49005,108 +49179,15 @@ evaluated0.items = undefined;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.decisionId === undefined) && (missing0 = "decisionId")) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.replayed === undefined) && (missing0 = "replayed"))){
+if((((data.identical === undefined) && (missing0 = "identical")) || ((data.different === undefined) && (missing0 = "different"))) || ((data.differences === undefined) && (missing0 = "differences"))){
 validate773.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "decisionId") || (key0 === "decisions")) || (key0 === "recorded")) || (key0 === "replayed"))){
-validate773.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.decisionId !== undefined){
-const _errs2 = errors;
-if(typeof data.decisionId !== "string"){
-validate773.errors = [{instancePath:instancePath+"/decisionId",schemaPath:"#/properties/decisionId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
-return false;
-}
-var valid0 = _errs2 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decisions !== undefined){
-let data1 = data.decisions;
-const _errs4 = errors;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate773.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
-return false;
-}
-var valid0 = _errs4 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.recorded !== undefined){
-const _errs6 = errors;
-if(!(validate774(data.recorded, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate774.errors : vErrors.concat(validate774.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayed !== undefined){
-const _errs7 = errors;
-if(!(validate774(data.replayed, {instancePath:instancePath+"/replayed",parentData:data,parentDataProperty:"replayed",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate774.errors : vErrors.concat(validate774.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs7 === errors;
-}
-else {
-var valid0 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate773.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
-return false;
-}
-}
-validate773.errors = vErrors;
-return errors === 0;
-}
-validate773.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
-
-
-function validate772(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
-/*# sourceURL="ReplayProof" */;
-let vErrors = null;
-let errors = 0;
-const evaluated0 = validate772.evaluated;
-if(evaluated0.dynamicProps){
-evaluated0.props = undefined;
-}
-if(evaluated0.dynamicItems){
-evaluated0.items = undefined;
-}
-if(errors === 0){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((((data.identical === undefined) && (missing0 = "identical")) || ((data.different === undefined) && (missing0 = "different"))) || ((data.differences === undefined) && (missing0 = "differences"))){
-validate772.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
-return false;
-}
-else {
-const _errs1 = errors;
-for(const key0 in data){
 if(!(((key0 === "identical") || (key0 === "different")) || (key0 === "differences"))){
-validate772.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate773.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -49116,7 +49197,7 @@ if(data.identical !== undefined){
 let data0 = data.identical;
 const _errs2 = errors;
 if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
-validate772.errors = [{instancePath:instancePath+"/identical",schemaPath:"#/properties/identical/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate773.errors = [{instancePath:instancePath+"/identical",schemaPath:"#/properties/identical/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -49129,7 +49210,7 @@ if(data.different !== undefined){
 let data1 = data.different;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate772.errors = [{instancePath:instancePath+"/different",schemaPath:"#/properties/different/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate773.errors = [{instancePath:instancePath+"/different",schemaPath:"#/properties/different/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -49147,8 +49228,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate773(data2[i0], {instancePath:instancePath+"/differences/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
+if(!(validate774(data2[i0], {instancePath:instancePath+"/differences/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate774.errors : vErrors.concat(validate774.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -49158,7 +49239,7 @@ break;
 }
 }
 else {
-validate772.errors = [{instancePath:instancePath+"/differences",schemaPath:"#/properties/differences/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate773.errors = [{instancePath:instancePath+"/differences",schemaPath:"#/properties/differences/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -49173,22 +49254,22 @@ var valid0 = true;
 }
 }
 else {
-validate772.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate773.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate772.errors = vErrors;
+validate773.errors = vErrors;
 return errors === 0;
 }
-validate772.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate773.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema322 = {"type":"string","enum":["key","member","rule","model"],"$id":"ReplayDimension"};
 
-function validate779(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate780(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayDimension" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate779.evaluated;
+const evaluated0 = validate780.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49196,26 +49277,26 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate779.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate780.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "key") || (data === "member")) || (data === "rule")) || (data === "model"))){
-validate779.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema322.enum},message:"must be equal to one of the allowed values"}];
+validate780.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema322.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate779.errors = vErrors;
+validate780.errors = vErrors;
 return errors === 0;
 }
-validate779.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate780.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema323 = {"type":"object","additionalProperties":false,"required":["change","key","member","model","ruleIds","decisions","examples"],"properties":{"change":{"$ref":"ReplayChange"},"key":{"oneOf":[{"type":"null"},{"$ref":"ReplayNamed"}]},"member":{"oneOf":[{"type":"null"},{"$ref":"ReplayNamed"}]},"model":{"type":["string","null"]},"ruleIds":{"type":["array","null"],"items":{"type":"string"}},"decisions":{"type":"integer"},"examples":{"type":"array","items":{"type":"string"}}},"$id":"ReplayGroup"};
 const schema324 = {"type":"string","enum":["denied","permitted","widened","narrowed"],"$id":"ReplayChange"};
 
-function validate782(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate783(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayChange" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate782.evaluated;
+const evaluated0 = validate783.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49223,25 +49304,25 @@ if(evaluated0.dynamicItems){
 evaluated0.items = undefined;
 }
 if(typeof data !== "string"){
-validate782.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate783.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data === "denied") || (data === "permitted")) || (data === "widened")) || (data === "narrowed"))){
-validate782.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema324.enum},message:"must be equal to one of the allowed values"}];
+validate783.errors = [{instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema324.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
-validate782.errors = vErrors;
+validate783.errors = vErrors;
 return errors === 0;
 }
-validate782.evaluated = {"dynamicProps":false,"dynamicItems":false};
+validate783.evaluated = {"dynamicProps":false,"dynamicItems":false};
 
 const schema325 = {"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"type":"string"},"name":{"type":["string","null"]}},"$id":"ReplayNamed"};
 
-function validate784(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate785(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayNamed" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate784.evaluated;
+const evaluated0 = validate785.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49252,14 +49333,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.name === undefined) && (missing0 = "name"))){
-validate784.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate785.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "id") || (key0 === "name"))){
-validate784.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate785.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -49268,7 +49349,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate784.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate785.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -49281,7 +49362,7 @@ if(data.name !== undefined){
 let data1 = data.name;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate784.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema325.properties.name.type},message:"must be string,null"}];
+validate785.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: schema325.properties.name.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -49294,21 +49375,21 @@ var valid0 = true;
 }
 }
 else {
-validate784.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate785.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate784.errors = vErrors;
+validate785.errors = vErrors;
 return errors === 0;
 }
-validate784.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate785.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate781(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate782(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayGroup" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate781.evaluated;
+const evaluated0 = validate782.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49319,14 +49400,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((((((data.change === undefined) && (missing0 = "change")) || ((data.key === undefined) && (missing0 = "key"))) || ((data.member === undefined) && (missing0 = "member"))) || ((data.model === undefined) && (missing0 = "model"))) || ((data.ruleIds === undefined) && (missing0 = "ruleIds"))) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.examples === undefined) && (missing0 = "examples"))){
-validate781.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate782.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((((key0 === "change") || (key0 === "key")) || (key0 === "member")) || (key0 === "model")) || (key0 === "ruleIds")) || (key0 === "decisions")) || (key0 === "examples"))){
-validate781.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate782.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -49334,8 +49415,8 @@ break;
 if(_errs1 === errors){
 if(data.change !== undefined){
 const _errs2 = errors;
-if(!(validate782(data.change, {instancePath:instancePath+"/change",parentData:data,parentDataProperty:"change",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate782.errors : vErrors.concat(validate782.errors);
+if(!(validate783(data.change, {instancePath:instancePath+"/change",parentData:data,parentDataProperty:"change",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate783.errors : vErrors.concat(validate783.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs2 === errors;
@@ -49367,8 +49448,8 @@ valid1 = true;
 passing0 = 0;
 }
 const _errs7 = errors;
-if(!(validate784(data1, {instancePath:instancePath+"/key",parentData:data,parentDataProperty:"key",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate784.errors : vErrors.concat(validate784.errors);
+if(!(validate785(data1, {instancePath:instancePath+"/key",parentData:data,parentDataProperty:"key",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate785.errors : vErrors.concat(validate785.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs7 === errors;
@@ -49391,7 +49472,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate781.errors = vErrors;
+validate782.errors = vErrors;
 return false;
 }
 else {
@@ -49434,8 +49515,8 @@ valid2 = true;
 passing1 = 0;
 }
 const _errs12 = errors;
-if(!(validate784(data2, {instancePath:instancePath+"/member",parentData:data,parentDataProperty:"member",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate784.errors : vErrors.concat(validate784.errors);
+if(!(validate785(data2, {instancePath:instancePath+"/member",parentData:data,parentDataProperty:"member",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate785.errors : vErrors.concat(validate785.errors);
 errors = vErrors.length;
 }
 var _valid1 = _errs12 === errors;
@@ -49458,7 +49539,7 @@ else {
 vErrors.push(err3);
 }
 errors++;
-validate781.errors = vErrors;
+validate782.errors = vErrors;
 return false;
 }
 else {
@@ -49482,7 +49563,7 @@ if(data.model !== undefined){
 let data3 = data.model;
 const _errs13 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate781.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema323.properties.model.type},message:"must be string,null"}];
+validate782.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: schema323.properties.model.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs13 === errors;
@@ -49495,7 +49576,7 @@ if(data.ruleIds !== undefined){
 let data4 = data.ruleIds;
 const _errs15 = errors;
 if((!(Array.isArray(data4))) && (data4 !== null)){
-validate781.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: schema323.properties.ruleIds.type},message:"must be array,null"}];
+validate782.errors = [{instancePath:instancePath+"/ruleIds",schemaPath:"#/properties/ruleIds/type",keyword:"type",params:{type: schema323.properties.ruleIds.type},message:"must be array,null"}];
 return false;
 }
 if(errors === _errs15){
@@ -49505,7 +49586,7 @@ const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs17 = errors;
 if(typeof data4[i0] !== "string"){
-validate781.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate782.errors = [{instancePath:instancePath+"/ruleIds/" + i0,schemaPath:"#/properties/ruleIds/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid3 = _errs17 === errors;
@@ -49525,7 +49606,7 @@ if(data.decisions !== undefined){
 let data6 = data.decisions;
 const _errs19 = errors;
 if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
-validate781.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate782.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs19 === errors;
@@ -49544,7 +49625,7 @@ const len1 = data7.length;
 for(let i1=0; i1<len1; i1++){
 const _errs23 = errors;
 if(typeof data7[i1] !== "string"){
-validate781.errors = [{instancePath:instancePath+"/examples/" + i1,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate782.errors = [{instancePath:instancePath+"/examples/" + i1,schemaPath:"#/properties/examples/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid4 = _errs23 === errors;
@@ -49554,7 +49635,7 @@ break;
 }
 }
 else {
-validate781.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate782.errors = [{instancePath:instancePath+"/examples",schemaPath:"#/properties/examples/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -49573,22 +49654,22 @@ var valid0 = true;
 }
 }
 else {
-validate781.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate782.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate781.errors = vErrors;
+validate782.errors = vErrors;
 return errors === 0;
 }
-validate781.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate782.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema326 = {"type":"object","additionalProperties":false,"required":["id","scope","ruleType","description"],"properties":{"id":{"type":"string"},"scope":{"anyOf":[{"$ref":"Scope"},{"type":"string","const":"custom"}]},"groupName":{"type":"string"},"ruleType":{"anyOf":[{"$ref":"RuleType"},{"type":"string","const":"deny_custom"}]},"description":{"type":["string","null"]}},"$id":"ReplayRule"};
 
-function validate788(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate789(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate788.evaluated;
+const evaluated0 = validate789.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49599,14 +49680,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((data.id === undefined) && (missing0 = "id")) || ((data.scope === undefined) && (missing0 = "scope"))) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.description === undefined) && (missing0 = "description"))){
-validate788.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate789.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "scope")) || (key0 === "groupName")) || (key0 === "ruleType")) || (key0 === "description"))){
-validate788.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate789.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -49615,7 +49696,7 @@ if(_errs1 === errors){
 if(data.id !== undefined){
 const _errs2 = errors;
 if(typeof data.id !== "string"){
-validate788.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate789.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -49668,7 +49749,7 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate788.errors = vErrors;
+validate789.errors = vErrors;
 return false;
 }
 else {
@@ -49691,7 +49772,7 @@ if(valid0){
 if(data.groupName !== undefined){
 const _errs9 = errors;
 if(typeof data.groupName !== "string"){
-validate788.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate789.errors = [{instancePath:instancePath+"/groupName",schemaPath:"#/properties/groupName/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -49744,7 +49825,7 @@ else {
 vErrors.push(err5);
 }
 errors++;
-validate788.errors = vErrors;
+validate789.errors = vErrors;
 return false;
 }
 else {
@@ -49768,7 +49849,7 @@ if(data.description !== undefined){
 let data4 = data.description;
 const _errs16 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate788.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema326.properties.description.type},message:"must be string,null"}];
+validate789.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema326.properties.description.type},message:"must be string,null"}];
 return false;
 }
 var valid0 = _errs16 === errors;
@@ -49784,21 +49865,21 @@ var valid0 = true;
 }
 }
 else {
-validate788.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate789.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate788.errors = vErrors;
+validate789.errors = vErrors;
 return errors === 0;
 }
-validate788.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate789.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate765(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate766(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayReport" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate765.evaluated;
+const evaluated0 = validate766.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -49809,14 +49890,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((((((((data.by === undefined) && (missing0 = "by")) || ((data.policyRevision === undefined) && (missing0 = "policyRevision"))) || ((data.from === undefined) && (missing0 = "from"))) || ((data.to === undefined) && (missing0 = "to"))) || ((data.decisions === undefined) && (missing0 = "decisions"))) || ((data.unchanged === undefined) && (missing0 = "unchanged"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.unjudged === undefined) && (missing0 = "unjudged"))) || ((data.otherPolicies === undefined) && (missing0 = "otherPolicies"))) || ((data.recorded === undefined) && (missing0 = "recorded"))) || ((data.withoutFacts === undefined) && (missing0 = "withoutFacts"))) || ((data.groupBy === undefined) && (missing0 = "groupBy"))) || ((data.groups === undefined) && (missing0 = "groups"))) || ((data.moreGroups === undefined) && (missing0 = "moreGroups"))) || ((data.rules === undefined) && (missing0 = "rules"))) || ((data.warnings === undefined) && (missing0 = "warnings"))){
-validate765.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate766.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema315.properties, key0))){
-validate765.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate766.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -49826,11 +49907,11 @@ if(data.by !== undefined){
 let data0 = data.by;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate765.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate766.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 if(!((((data0 === "recorded") || (data0 === "current")) || (data0 === "draft")) || (data0 === "folder"))){
-validate765.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema315.properties.by.enum},message:"must be equal to one of the allowed values"}];
+validate766.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema315.properties.by.enum},message:"must be equal to one of the allowed values"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -49842,7 +49923,7 @@ if(valid0){
 if(data.policyRevision !== undefined){
 const _errs4 = errors;
 if(typeof data.policyRevision !== "string"){
-validate765.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate766.errors = [{instancePath:instancePath+"/policyRevision",schemaPath:"#/properties/policyRevision/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -49854,7 +49935,7 @@ if(valid0){
 if(data.from !== undefined){
 const _errs6 = errors;
 if(typeof data.from !== "string"){
-validate765.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate766.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -49866,7 +49947,7 @@ if(valid0){
 if(data.to !== undefined){
 const _errs8 = errors;
 if(typeof data.to !== "string"){
-validate765.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate766.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -49879,7 +49960,7 @@ if(data.decisions !== undefined){
 let data4 = data.decisions;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate765.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate766.errors = [{instancePath:instancePath+"/decisions",schemaPath:"#/properties/decisions/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -49892,7 +49973,7 @@ if(data.unchanged !== undefined){
 let data5 = data.unchanged;
 const _errs12 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate765.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate766.errors = [{instancePath:instancePath+"/unchanged",schemaPath:"#/properties/unchanged/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -49903,8 +49984,8 @@ var valid0 = true;
 if(valid0){
 if(data.changed !== undefined){
 const _errs14 = errors;
-if(!(validate766(data.changed, {instancePath:instancePath+"/changed",parentData:data,parentDataProperty:"changed",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate766.errors : vErrors.concat(validate766.errors);
+if(!(validate767(data.changed, {instancePath:instancePath+"/changed",parentData:data,parentDataProperty:"changed",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate767.errors : vErrors.concat(validate767.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs14 === errors;
@@ -49922,8 +50003,8 @@ var valid1 = true;
 const len0 = data7.length;
 for(let i0=0; i0<len0; i0++){
 const _errs17 = errors;
-if(!(validate768(data7[i0], {instancePath:instancePath+"/unjudged/" + i0,parentData:data7,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate768.errors : vErrors.concat(validate768.errors);
+if(!(validate769(data7[i0], {instancePath:instancePath+"/unjudged/" + i0,parentData:data7,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate769.errors : vErrors.concat(validate769.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs17 === errors;
@@ -49933,7 +50014,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/unjudged",schemaPath:"#/properties/unjudged/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/unjudged",schemaPath:"#/properties/unjudged/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -49952,8 +50033,8 @@ var valid2 = true;
 const len1 = data9.length;
 for(let i1=0; i1<len1; i1++){
 const _errs20 = errors;
-if(!(validate770(data9[i1], {instancePath:instancePath+"/otherPolicies/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate770.errors : vErrors.concat(validate770.errors);
+if(!(validate771(data9[i1], {instancePath:instancePath+"/otherPolicies/" + i1,parentData:data9,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate771.errors : vErrors.concat(validate771.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs20 === errors;
@@ -49963,7 +50044,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/otherPolicies",schemaPath:"#/properties/otherPolicies/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/otherPolicies",schemaPath:"#/properties/otherPolicies/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -49996,8 +50077,8 @@ valid3 = true;
 passing0 = 0;
 }
 const _errs25 = errors;
-if(!(validate772(data11, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate772.errors : vErrors.concat(validate772.errors);
+if(!(validate773(data11, {instancePath:instancePath+"/recorded",parentData:data,parentDataProperty:"recorded",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate773.errors : vErrors.concat(validate773.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs25 === errors;
@@ -50020,7 +50101,7 @@ else {
 vErrors.push(err1);
 }
 errors++;
-validate765.errors = vErrors;
+validate766.errors = vErrors;
 return false;
 }
 else {
@@ -50044,7 +50125,7 @@ if(data.withoutFacts !== undefined){
 let data12 = data.withoutFacts;
 const _errs26 = errors;
 if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
-validate765.errors = [{instancePath:instancePath+"/withoutFacts",schemaPath:"#/properties/withoutFacts/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate766.errors = [{instancePath:instancePath+"/withoutFacts",schemaPath:"#/properties/withoutFacts/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs26 === errors;
@@ -50062,8 +50143,8 @@ var valid4 = true;
 const len2 = data13.length;
 for(let i2=0; i2<len2; i2++){
 const _errs30 = errors;
-if(!(validate779(data13[i2], {instancePath:instancePath+"/groupBy/" + i2,parentData:data13,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate779.errors : vErrors.concat(validate779.errors);
+if(!(validate780(data13[i2], {instancePath:instancePath+"/groupBy/" + i2,parentData:data13,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate780.errors : vErrors.concat(validate780.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs30 === errors;
@@ -50073,7 +50154,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50092,8 +50173,8 @@ var valid5 = true;
 const len3 = data15.length;
 for(let i3=0; i3<len3; i3++){
 const _errs33 = errors;
-if(!(validate781(data15[i3], {instancePath:instancePath+"/groups/" + i3,parentData:data15,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate781.errors : vErrors.concat(validate781.errors);
+if(!(validate782(data15[i3], {instancePath:instancePath+"/groups/" + i3,parentData:data15,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate782.errors : vErrors.concat(validate782.errors);
 errors = vErrors.length;
 }
 var valid5 = _errs33 === errors;
@@ -50103,7 +50184,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50117,7 +50198,7 @@ if(data.moreGroups !== undefined){
 let data17 = data.moreGroups;
 const _errs34 = errors;
 if(!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))){
-validate765.errors = [{instancePath:instancePath+"/moreGroups",schemaPath:"#/properties/moreGroups/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
+validate766.errors = [{instancePath:instancePath+"/moreGroups",schemaPath:"#/properties/moreGroups/type",keyword:"type",params:{type: "integer"},message:"must be integer"}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -50135,8 +50216,8 @@ var valid6 = true;
 const len4 = data18.length;
 for(let i4=0; i4<len4; i4++){
 const _errs38 = errors;
-if(!(validate788(data18[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data18,parentDataProperty:i4,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate788.errors : vErrors.concat(validate788.errors);
+if(!(validate789(data18[i4], {instancePath:instancePath+"/rules/" + i4,parentData:data18,parentDataProperty:i4,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate789.errors : vErrors.concat(validate789.errors);
 errors = vErrors.length;
 }
 var valid6 = _errs38 === errors;
@@ -50146,7 +50227,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50166,7 +50247,7 @@ const len5 = data20.length;
 for(let i5=0; i5<len5; i5++){
 const _errs41 = errors;
 if(typeof data20[i5] !== "string"){
-validate765.errors = [{instancePath:instancePath+"/warnings/" + i5,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate766.errors = [{instancePath:instancePath+"/warnings/" + i5,schemaPath:"#/properties/warnings/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid7 = _errs41 === errors;
@@ -50176,7 +50257,7 @@ break;
 }
 }
 else {
-validate765.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate766.errors = [{instancePath:instancePath+"/warnings",schemaPath:"#/properties/warnings/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50204,21 +50285,21 @@ var valid0 = true;
 }
 }
 else {
-validate765.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate766.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate765.errors = vErrors;
+validate766.errors = vErrors;
 return errors === 0;
 }
-validate765.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate766.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate762(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate763(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayEvent" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate762.evaluated;
+const evaluated0 = validate763.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -50229,8 +50310,8 @@ const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate763(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate763.errors : vErrors.concat(validate763.errors);
+if(!(validate764(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate764.errors : vErrors.concat(validate764.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -50240,8 +50321,8 @@ passing0 = 0;
 var props0 = true;
 }
 const _errs2 = errors;
-if(!(validate765(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate765.errors : vErrors.concat(validate765.errors);
+if(!(validate766(data, {instancePath,parentData,parentDataProperty,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate766.errors : vErrors.concat(validate766.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -50267,7 +50348,7 @@ else {
 vErrors.push(err0);
 }
 errors++;
-validate762.errors = vErrors;
+validate763.errors = vErrors;
 return false;
 }
 else {
@@ -50281,46 +50362,46 @@ vErrors = null;
 }
 }
 }
-validate762.errors = vErrors;
+validate763.errors = vErrors;
 evaluated0.props = props0;
 return errors === 0;
 }
-validate762.evaluated = {"dynamicProps":true,"dynamicItems":false};
+validate763.evaluated = {"dynamicProps":true,"dynamicItems":false};
 
-export const validateReplayProgress = validate763;
+export const validateReplayProgress = validate764;
 
-export const validateReplayReport = validate765;
+export const validateReplayReport = validate766;
 
-export const validateReplayDimension = validate779;
+export const validateReplayDimension = validate780;
 
-export const validateReplayChange = validate782;
+export const validateReplayChange = validate783;
 
-export const validateReplayChanged = validate766;
+export const validateReplayChanged = validate767;
 
-export const validateReplayUnjudged = validate768;
+export const validateReplayUnjudged = validate769;
 
-export const validateReplayOtherPolicy = validate770;
+export const validateReplayOtherPolicy = validate771;
 
-export const validateReplayProof = validate772;
+export const validateReplayProof = validate773;
 
-export const validateReplayDifference = validate773;
+export const validateReplayDifference = validate774;
 
-export const validateReplayResult = validate774;
+export const validateReplayResult = validate775;
 
-export const validateReplayGroup = validate781;
+export const validateReplayGroup = validate782;
 
-export const validateReplayRule = validate788;
+export const validateReplayRule = validate789;
 
-export const validateReplayNamed = validate784;
+export const validateReplayNamed = validate785;
 
-export const validateReplayRequest = validate793;
+export const validateReplayRequest = validate794;
 const schema327 = {"type":"object","additionalProperties":false,"properties":{"from":{"type":"string"},"to":{"type":"string"},"keyId":{"type":"string"},"memberId":{"type":"string"},"model":{"type":"string"},"recorded":{"type":"boolean"},"rules":{"type":"array","minItems":1,"maxItems":200,"items":{"$ref":"DraftRule"}},"folder":{"$ref":"PolicyFolder"},"bundle":{"type":"string","contentEncoding":"base64"},"groupBy":{"type":"array","items":{"$ref":"ReplayDimension"}},"stream":{"type":"boolean"}},"$id":"ReplayRequest"};
 
-function validate793(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate794(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="ReplayRequest" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate793.evaluated;
+const evaluated0 = validate794.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -50332,7 +50413,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!(func3.call(schema327.properties, key0))){
-validate793.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate794.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -50341,7 +50422,7 @@ if(_errs1 === errors){
 if(data.from !== undefined){
 const _errs2 = errors;
 if(typeof data.from !== "string"){
-validate793.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/from",schemaPath:"#/properties/from/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -50353,7 +50434,7 @@ if(valid0){
 if(data.to !== undefined){
 const _errs4 = errors;
 if(typeof data.to !== "string"){
-validate793.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/to",schemaPath:"#/properties/to/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -50365,7 +50446,7 @@ if(valid0){
 if(data.keyId !== undefined){
 const _errs6 = errors;
 if(typeof data.keyId !== "string"){
-validate793.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/keyId",schemaPath:"#/properties/keyId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -50377,7 +50458,7 @@ if(valid0){
 if(data.memberId !== undefined){
 const _errs8 = errors;
 if(typeof data.memberId !== "string"){
-validate793.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -50389,7 +50470,7 @@ if(valid0){
 if(data.model !== undefined){
 const _errs10 = errors;
 if(typeof data.model !== "string"){
-validate793.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/model",schemaPath:"#/properties/model/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -50401,7 +50482,7 @@ if(valid0){
 if(data.recorded !== undefined){
 const _errs12 = errors;
 if(typeof data.recorded !== "boolean"){
-validate793.errors = [{instancePath:instancePath+"/recorded",schemaPath:"#/properties/recorded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate794.errors = [{instancePath:instancePath+"/recorded",schemaPath:"#/properties/recorded/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -50416,12 +50497,12 @@ const _errs14 = errors;
 if(errors === _errs14){
 if(Array.isArray(data6)){
 if(data6.length > 200){
-validate793.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
+validate794.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/maxItems",keyword:"maxItems",params:{limit: 200},message:"must NOT have more than 200 items"}];
 return false;
 }
 else {
 if(data6.length < 1){
-validate793.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate794.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -50429,8 +50510,8 @@ var valid1 = true;
 const len0 = data6.length;
 for(let i0=0; i0<len0; i0++){
 const _errs16 = errors;
-if(!(validate674(data6[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data6,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate674.errors : vErrors.concat(validate674.errors);
+if(!(validate675(data6[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data6,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate675.errors : vErrors.concat(validate675.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs16 === errors;
@@ -50442,7 +50523,7 @@ break;
 }
 }
 else {
-validate793.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate794.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50454,8 +50535,8 @@ var valid0 = true;
 if(valid0){
 if(data.folder !== undefined){
 const _errs17 = errors;
-if(!(validate745(data.folder, {instancePath:instancePath+"/folder",parentData:data,parentDataProperty:"folder",rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate745.errors : vErrors.concat(validate745.errors);
+if(!(validate746(data.folder, {instancePath:instancePath+"/folder",parentData:data,parentDataProperty:"folder",rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate746.errors : vErrors.concat(validate746.errors);
 errors = vErrors.length;
 }
 var valid0 = _errs17 === errors;
@@ -50467,7 +50548,7 @@ if(valid0){
 if(data.bundle !== undefined){
 const _errs18 = errors;
 if(typeof data.bundle !== "string"){
-validate793.errors = [{instancePath:instancePath+"/bundle",schemaPath:"#/properties/bundle/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate794.errors = [{instancePath:instancePath+"/bundle",schemaPath:"#/properties/bundle/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs18 === errors;
@@ -50485,8 +50566,8 @@ var valid2 = true;
 const len1 = data10.length;
 for(let i1=0; i1<len1; i1++){
 const _errs22 = errors;
-if(!(validate779(data10[i1], {instancePath:instancePath+"/groupBy/" + i1,parentData:data10,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate779.errors : vErrors.concat(validate779.errors);
+if(!(validate780(data10[i1], {instancePath:instancePath+"/groupBy/" + i1,parentData:data10,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate780.errors : vErrors.concat(validate780.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs22 === errors;
@@ -50496,7 +50577,7 @@ break;
 }
 }
 else {
-validate793.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate794.errors = [{instancePath:instancePath+"/groupBy",schemaPath:"#/properties/groupBy/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50509,7 +50590,7 @@ if(valid0){
 if(data.stream !== undefined){
 const _errs23 = errors;
 if(typeof data.stream !== "boolean"){
-validate793.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
+validate794.errors = [{instancePath:instancePath+"/stream",schemaPath:"#/properties/stream/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"}];
 return false;
 }
 var valid0 = _errs23 === errors;
@@ -50530,25 +50611,25 @@ var valid0 = true;
 }
 }
 else {
-validate793.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate794.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate793.errors = vErrors;
+validate794.errors = vErrors;
 return errors === 0;
 }
-validate793.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate794.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocument = validate797;
+export const validateWorldDocument = validate798;
 const schema328 = {"type":"object","additionalProperties":false,"required":["organizations"],"properties":{"organizations":{"type":"array","minItems":1,"items":{"$ref":"WorldDocumentOrganization"}}},"$id":"WorldDocument"};
 const schema329 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}},"groups":{"type":"array","items":{"$ref":"WorldDocumentGroup"}},"members":{"type":"array","items":{"$ref":"WorldDocumentMember"}},"keys":{"type":"array","items":{"$ref":"WorldDocumentKey"}}},"$id":"WorldDocumentOrganization"};
 const schema330 = {"type":"object","additionalProperties":false,"required":["id","ruleType","ruleValue"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"ruleType":{"$ref":"RuleType"},"ruleValue":{"$ref":"RuleValue"},"status":{"$ref":"RuleStatus"},"mode":{"$ref":"RuleMode"},"description":{"type":["string","null"],"maxLength":256}},"$id":"WorldDocumentRule"};
 
-function validate799(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate800(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentRule" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate799.evaluated;
+const evaluated0 = validate800.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -50559,14 +50640,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.id === undefined) && (missing0 = "id")) || ((data.ruleType === undefined) && (missing0 = "ruleType"))) || ((data.ruleValue === undefined) && (missing0 = "ruleValue"))){
-validate799.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate800.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "ruleType")) || (key0 === "ruleValue")) || (key0 === "status")) || (key0 === "mode")) || (key0 === "description"))){
-validate799.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate800.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -50578,18 +50659,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate800.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate800.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate800.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -50651,13 +50732,13 @@ if(data.description !== undefined){
 let data5 = data.description;
 const _errs8 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate799.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema330.properties.description.type},message:"must be string,null"}];
+validate800.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: schema330.properties.description.type},message:"must be string,null"}];
 return false;
 }
 if(errors === _errs8){
 if(typeof data5 === "string"){
 if(func1(data5) > 256){
-validate799.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
+validate800.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters"}];
 return false;
 }
 }
@@ -50676,22 +50757,22 @@ var valid0 = true;
 }
 }
 else {
-validate799.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate800.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate799.errors = vErrors;
+validate800.errors = vErrors;
 return errors === 0;
 }
-validate799.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate800.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema331 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"name":{"type":"string"},"members":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128}},"keys":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128}},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentGroup"};
 
-function validate805(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate806(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentGroup" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate805.evaluated;
+const evaluated0 = validate806.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -50702,14 +50783,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate805.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate806.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "name")) || (key0 === "members")) || (key0 === "keys")) || (key0 === "rules"))){
-validate805.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate806.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -50721,18 +50802,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate805.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate806.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate805.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate806.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate806.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -50745,7 +50826,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate805.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate806.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -50767,18 +50848,18 @@ const _errs8 = errors;
 if(errors === _errs8){
 if(typeof data3 === "string"){
 if(func1(data3) > 128){
-validate805.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate806.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data3) < 1){
-validate805.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate806.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate806.errors = [{instancePath:instancePath+"/members/" + i0,schemaPath:"#/properties/members/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -50789,7 +50870,7 @@ break;
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate806.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50812,18 +50893,18 @@ const _errs12 = errors;
 if(errors === _errs12){
 if(typeof data5 === "string"){
 if(func1(data5) > 128){
-validate805.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate806.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data5) < 1){
-validate805.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate806.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate806.errors = [{instancePath:instancePath+"/keys/" + i1,schemaPath:"#/properties/keys/items/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -50834,7 +50915,7 @@ break;
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate806.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50853,8 +50934,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs16 = errors;
-if(!(validate799(data6[i2], {instancePath:instancePath+"/rules/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate799.errors : vErrors.concat(validate799.errors);
+if(!(validate800(data6[i2], {instancePath:instancePath+"/rules/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate800.errors : vErrors.concat(validate800.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs16 === errors;
@@ -50864,7 +50945,7 @@ break;
 }
 }
 else {
-validate805.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate806.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50881,22 +50962,22 @@ var valid0 = true;
 }
 }
 else {
-validate805.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate806.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate805.errors = vErrors;
+validate806.errors = vErrors;
 return errors === 0;
 }
-validate805.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate806.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema332 = {"type":"object","additionalProperties":false,"required":["id"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"email":{"type":"string"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentMember"};
 
-function validate808(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate809(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentMember" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate808.evaluated;
+const evaluated0 = validate809.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -50907,14 +50988,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate808.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate809.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "id") || (key0 === "email")) || (key0 === "rules"))){
-validate808.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate809.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -50926,18 +51007,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate808.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate809.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate808.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate809.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate808.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate809.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -50950,7 +51031,7 @@ if(valid0){
 if(data.email !== undefined){
 const _errs4 = errors;
 if(typeof data.email !== "string"){
-validate808.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate809.errors = [{instancePath:instancePath+"/email",schemaPath:"#/properties/email/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -50968,8 +51049,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate799(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate799.errors : vErrors.concat(validate799.errors);
+if(!(validate800(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate800.errors : vErrors.concat(validate800.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -50979,7 +51060,7 @@ break;
 }
 }
 else {
-validate808.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate809.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -50994,22 +51075,22 @@ var valid0 = true;
 }
 }
 else {
-validate808.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate809.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate808.errors = vErrors;
+validate809.errors = vErrors;
 return errors === 0;
 }
-validate808.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate809.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 const schema333 = {"type":"object","additionalProperties":false,"required":["id","memberId"],"properties":{"id":{"type":"string","minLength":1,"maxLength":128},"memberId":{"type":"string","minLength":1,"maxLength":128},"description":{"type":"string"},"tags":{"$ref":"KeyTags"},"rules":{"type":"array","items":{"$ref":"WorldDocumentRule"}}},"$id":"WorldDocumentKey"};
 
-function validate811(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate812(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentKey" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate811.evaluated;
+const evaluated0 = validate812.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -51020,14 +51101,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((data.id === undefined) && (missing0 = "id")) || ((data.memberId === undefined) && (missing0 = "memberId"))){
-validate811.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate812.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "id") || (key0 === "memberId")) || (key0 === "description")) || (key0 === "tags")) || (key0 === "rules"))){
-validate811.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate812.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -51039,18 +51120,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate811.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate812.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate811.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate812.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate811.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate812.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -51066,18 +51147,18 @@ const _errs4 = errors;
 if(errors === _errs4){
 if(typeof data1 === "string"){
 if(func1(data1) > 128){
-validate811.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate812.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data1) < 1){
-validate811.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate812.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate811.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate812.errors = [{instancePath:instancePath+"/memberId",schemaPath:"#/properties/memberId/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -51090,7 +51171,7 @@ if(valid0){
 if(data.description !== undefined){
 const _errs6 = errors;
 if(typeof data.description !== "string"){
-validate811.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate812.errors = [{instancePath:instancePath+"/description",schemaPath:"#/properties/description/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs6 === errors;
@@ -51120,8 +51201,8 @@ var valid1 = true;
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 const _errs11 = errors;
-if(!(validate799(data4[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate799.errors : vErrors.concat(validate799.errors);
+if(!(validate800(data4[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data4,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate800.errors : vErrors.concat(validate800.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs11 === errors;
@@ -51131,7 +51212,7 @@ break;
 }
 }
 else {
-validate811.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate812.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51148,21 +51229,21 @@ var valid0 = true;
 }
 }
 else {
-validate811.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate812.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate811.errors = vErrors;
+validate812.errors = vErrors;
 return errors === 0;
 }
-validate811.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate812.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate798(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate799(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocumentOrganization" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate798.evaluated;
+const evaluated0 = validate799.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -51173,14 +51254,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.id === undefined) && (missing0 = "id")){
-validate798.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate799.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((key0 === "id") || (key0 === "name")) || (key0 === "rules")) || (key0 === "groups")) || (key0 === "members")) || (key0 === "keys"))){
-validate798.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate799.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -51192,18 +51273,18 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(typeof data0 === "string"){
 if(func1(data0) > 128){
-validate798.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
+validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters"}];
 return false;
 }
 else {
 if(func1(data0) < 1){
-validate798.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
+validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
 }
 }
 }
 else {
-validate798.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate799.errors = [{instancePath:instancePath+"/id",schemaPath:"#/properties/id/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 }
@@ -51216,7 +51297,7 @@ if(valid0){
 if(data.name !== undefined){
 const _errs4 = errors;
 if(typeof data.name !== "string"){
-validate798.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+validate799.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string"}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -51234,8 +51315,8 @@ var valid1 = true;
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
 const _errs8 = errors;
-if(!(validate799(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate799.errors : vErrors.concat(validate799.errors);
+if(!(validate800(data2[i0], {instancePath:instancePath+"/rules/" + i0,parentData:data2,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate800.errors : vErrors.concat(validate800.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs8 === errors;
@@ -51245,7 +51326,7 @@ break;
 }
 }
 else {
-validate798.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate799.errors = [{instancePath:instancePath+"/rules",schemaPath:"#/properties/rules/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51264,8 +51345,8 @@ var valid2 = true;
 const len1 = data4.length;
 for(let i1=0; i1<len1; i1++){
 const _errs11 = errors;
-if(!(validate805(data4[i1], {instancePath:instancePath+"/groups/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate805.errors : vErrors.concat(validate805.errors);
+if(!(validate806(data4[i1], {instancePath:instancePath+"/groups/" + i1,parentData:data4,parentDataProperty:i1,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate806.errors : vErrors.concat(validate806.errors);
 errors = vErrors.length;
 }
 var valid2 = _errs11 === errors;
@@ -51275,7 +51356,7 @@ break;
 }
 }
 else {
-validate798.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate799.errors = [{instancePath:instancePath+"/groups",schemaPath:"#/properties/groups/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51294,8 +51375,8 @@ var valid3 = true;
 const len2 = data6.length;
 for(let i2=0; i2<len2; i2++){
 const _errs14 = errors;
-if(!(validate808(data6[i2], {instancePath:instancePath+"/members/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate808.errors : vErrors.concat(validate808.errors);
+if(!(validate809(data6[i2], {instancePath:instancePath+"/members/" + i2,parentData:data6,parentDataProperty:i2,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate809.errors : vErrors.concat(validate809.errors);
 errors = vErrors.length;
 }
 var valid3 = _errs14 === errors;
@@ -51305,7 +51386,7 @@ break;
 }
 }
 else {
-validate798.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate799.errors = [{instancePath:instancePath+"/members",schemaPath:"#/properties/members/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51324,8 +51405,8 @@ var valid4 = true;
 const len3 = data8.length;
 for(let i3=0; i3<len3; i3++){
 const _errs17 = errors;
-if(!(validate811(data8[i3], {instancePath:instancePath+"/keys/" + i3,parentData:data8,parentDataProperty:i3,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate811.errors : vErrors.concat(validate811.errors);
+if(!(validate812(data8[i3], {instancePath:instancePath+"/keys/" + i3,parentData:data8,parentDataProperty:i3,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate812.errors : vErrors.concat(validate812.errors);
 errors = vErrors.length;
 }
 var valid4 = _errs17 === errors;
@@ -51335,7 +51416,7 @@ break;
 }
 }
 else {
-validate798.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate799.errors = [{instancePath:instancePath+"/keys",schemaPath:"#/properties/keys/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51353,21 +51434,21 @@ var valid0 = true;
 }
 }
 else {
-validate798.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate799.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate798.errors = vErrors;
+validate799.errors = vErrors;
 return errors === 0;
 }
-validate798.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate799.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
 
-function validate797(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
+function validate798(data, {instancePath="", parentData, parentDataProperty, rootData=data, dynamicAnchors={}}={}){
 /*# sourceURL="WorldDocument" */;
 let vErrors = null;
 let errors = 0;
-const evaluated0 = validate797.evaluated;
+const evaluated0 = validate798.evaluated;
 if(evaluated0.dynamicProps){
 evaluated0.props = undefined;
 }
@@ -51378,14 +51459,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((data.organizations === undefined) && (missing0 = "organizations")){
-validate797.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
+validate798.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'"}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(key0 === "organizations")){
-validate797.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
+validate798.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"}];
 return false;
 break;
 }
@@ -51397,7 +51478,7 @@ const _errs2 = errors;
 if(errors === _errs2){
 if(Array.isArray(data0)){
 if(data0.length < 1){
-validate797.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
+validate798.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"}];
 return false;
 }
 else {
@@ -51405,8 +51486,8 @@ var valid1 = true;
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
 const _errs4 = errors;
-if(!(validate798(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
-vErrors = vErrors === null ? validate798.errors : vErrors.concat(validate798.errors);
+if(!(validate799(data0[i0], {instancePath:instancePath+"/organizations/" + i0,parentData:data0,parentDataProperty:i0,rootData,dynamicAnchors}))){
+vErrors = vErrors === null ? validate799.errors : vErrors.concat(validate799.errors);
 errors = vErrors.length;
 }
 var valid1 = _errs4 === errors;
@@ -51417,7 +51498,7 @@ break;
 }
 }
 else {
-validate797.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
+validate798.errors = [{instancePath:instancePath+"/organizations",schemaPath:"#/properties/organizations/type",keyword:"type",params:{type: "array"},message:"must be array"}];
 return false;
 }
 }
@@ -51426,21 +51507,21 @@ return false;
 }
 }
 else {
-validate797.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
+validate798.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"}];
 return false;
 }
 }
-validate797.errors = vErrors;
+validate798.errors = vErrors;
 return errors === 0;
 }
-validate797.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
+validate798.evaluated = {"props":true,"dynamicProps":false,"dynamicItems":false};
 
-export const validateWorldDocumentOrganization = validate798;
+export const validateWorldDocumentOrganization = validate799;
 
-export const validateWorldDocumentGroup = validate805;
+export const validateWorldDocumentGroup = validate806;
 
-export const validateWorldDocumentMember = validate808;
+export const validateWorldDocumentMember = validate809;
 
-export const validateWorldDocumentKey = validate811;
+export const validateWorldDocumentKey = validate812;
 
-export const validateWorldDocumentRule = validate799;
+export const validateWorldDocumentRule = validate800;

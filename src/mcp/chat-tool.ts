@@ -3,7 +3,7 @@ import schema from '../../schemas/mcp/chat.json' with { type: 'json' };
 import { type CompleteChatDeps, completeChat } from '../core/chat/complete-chat.ts';
 import { validateChatArguments } from '../generated/validators.js';
 import { field, readAnswer } from './read-answer.ts';
-import { defineTool, type McpTool, type ToolFacts, text } from './tool.ts';
+import { defineTool, type McpTool, type ToolFacts, text, usageMeta } from './tool.ts';
 
 export const CHAT: ToolFacts = { name: 'chat', title: 'Chat', schema, isReadOnly: false };
 
@@ -20,6 +20,6 @@ export const chatTool = (deps: CompleteChatDeps): McpTool =>
     const { model, usage, metadata } = outcome.completion.ours;
     return {
       content: [text(typeof said === 'string' ? said : '')],
-      _meta: { 'portcullis/model': model, 'portcullis/usage': usage, 'portcullis/metadata': metadata },
+      _meta: { 'portcullis/model': model, 'portcullis/usage': usageMeta(usage), 'portcullis/metadata': metadata },
     };
   });

@@ -19,7 +19,7 @@ import {
   type Viewer,
 } from './preview.ts';
 import { field, readPictures } from './read-answer.ts';
-import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
+import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text, usageMeta } from './tool.ts';
 import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
 
 export const GENERATE_IMAGE: ToolFacts = {
@@ -131,7 +131,7 @@ async function generate(
   const { usage, metadata } = outcome.answer.ours;
   return {
     images: await generatedIn(Array.isArray(data) ? data.slice(0, request.n ?? 1) : [], longTexts),
-    meta: { 'portcullis/usage': usage, 'portcullis/metadata': metadata },
+    meta: { 'portcullis/usage': usageMeta(usage), 'portcullis/metadata': metadata },
   };
 }
 

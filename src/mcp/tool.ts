@@ -66,4 +66,15 @@ const closedObject = ({ properties = {}, required = [] }: ObjectSchema): Tool['i
   additionalProperties: false,
 });
 
+/** Usage for `_meta`, which agents read token by token: costs that are zero are left out, but for the sum. */
+export function usageMeta(usage: object): object {
+  const shown = Object.entries(usage).map(([name, value]) => [
+    name,
+    name === 'cost_details' && typeof value === 'object' && value !== null
+      ? Object.fromEntries(Object.entries(value).filter(([, cost]) => cost !== 0))
+      : value,
+  ]);
+  return Object.fromEntries(shown);
+}
+
 export const text = (content: string): CallToolResult['content'][number] => ({ type: 'text', text: content });

@@ -107,13 +107,15 @@ const PRICING_B = {
   input_cache_read: '0.00000025',
   request: '0',
   per_image: { default: '0.04' },
-  tiers: [{ above_prompt_tokens: 100_000, prompt: '0.000005', completion: '0.00002' }],
 };
+
+const TIERS_B = [{ above_prompt_tokens: 100_000, prompt: '0.000005', completion: '0.00002' }];
 
 const ENTRY_B = {
   providerId: 'b',
   externalId: 'm-at-b',
   pricing: PRICING_B,
+  pricing_tiers: TIERS_B,
   streaming: true,
   vision: true,
   realtime: true,
@@ -145,6 +147,7 @@ describe('modelList', () => {
         architecture: { input_modalities: ['text', 'image'], output_modalities: ['text'] },
         providers: [ENTRY_A, ENTRY_B],
         pricing: MODEL_PRICING_B,
+        pricing_tiers: TIERS_B,
         context_length: 200_000,
         max_output: 4096,
         supported_parameters: ['tools', 'stop', 'seed'],
@@ -205,7 +208,7 @@ describe('modelList', () => {
     expect(Object.values(bare ?? {})).not.toContain(undefined);
   });
 
-  it('says in our extension of the prices what images and long prompts cost, of a mapping too', () => {
+  it('says what images and long prompts cost, of a mapping too, and keeps the tiers outside of `pricing`', () => {
     const charged = mapping('a', {
       prices: { prompt: 1_000_000n, input_image: 2_000_000n, output_image: 3_000_000n },
       tiers: [{ abovePromptTokens: 200_000, prices: { prompt: 4_000_000n, output_image: 6_000_000n } }],
@@ -214,10 +217,12 @@ describe('modelList', () => {
       prompt: '0.000001',
       input_image: '0.000002',
       output_image: '0.000003',
-      tiers: [{ above_prompt_tokens: 200_000, prompt: '0.000004', output_image: '0.000006' }],
     };
+    const tiers = [{ above_prompt_tokens: 200_000, prompt: '0.000004', output_image: '0.000006' }];
 
-    expect(list([model(charged)])[0]).toMatchObject({ pricing, providers: [{ pricing }] });
+    const [entry] = list([model(charged)]);
+    expect([entry?.pricing, entry?.pricing_tiers]).toEqual([pricing, tiers]);
+    expect(entry?.providers).toEqual([expect.objectContaining({ pricing, pricing_tiers: tiers })]);
   });
 
   it('takes an unknown price for the highest', () => {

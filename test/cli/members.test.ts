@@ -136,7 +136,12 @@ describe('portcullis members', () => {
 
   it('revokes an invitation', async () => {
     const { invitation } = Object(jsonOf(await members('invite', 'bob@example.com', '--json')));
-    expect(invitation).toMatchObject({ role: 'developer', status: 'pending', invitedBy: null });
+    expect(invitation).toMatchObject({
+      role: 'developer',
+      status: 'pending',
+      invitedBy: null,
+      url: `http://127.0.0.1:8080/oauth/interaction/invitation?token=${invitation.token}`,
+    });
     expect(await members('revoke', invitation.id)).toEqual({
       code: 0,
       stdout: `Revoked ${invitation.id}.\n`,

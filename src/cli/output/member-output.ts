@@ -74,14 +74,15 @@ export function showSignInLink(link: SignInLink, url: string, { json }: Format):
 
 /** An invitation whose token is shown once. @param address of the gateway */
 export function showNewInvitation(answer: InvitationAnswer, address: string, { json }: Format): void {
+  const { id, email, role, token = '', expiresAt } = answer.invitation;
+  const url = invitationUrl(address, token);
   if (json) {
-    printJson(answer);
+    printJson({ invitation: { ...answer.invitation, url } });
     return;
   }
-  const { id, email, role, token = '', expiresAt } = answer.invitation;
   print(
     `${id}\n\n  ${token}\n\nThis token is shown once, now. Until ${expiresAt} it makes ${email} a member with the role\n` +
-      `${role}, in a browser:\n\n  ${invitationUrl(address, token)}\n\n` +
+      `${role}, in a browser:\n\n  ${url}\n\n` +
       'or by this command, which reads the token from standard input:\n\n  portcullis members accept --token-stdin',
   );
 }

@@ -23,10 +23,13 @@ function nearestRatio(size: string): string {
 /** What models that draw by a ratio choose themselves, and what they do anyway. */
 const THEIR_OWN: Readonly<Record<string, unknown>> = {
   background: 'auto',
+  complexity: undefined,
+  frame_duration_ms: undefined,
   moderation: 'auto',
   output_compression: 100,
   output_format: 'png',
   quality: 'auto',
+  safety_identifier: undefined,
   size: 'auto',
   style: undefined,
 };

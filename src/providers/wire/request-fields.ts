@@ -62,10 +62,19 @@ function unknownField(request: object, fields: TakenFields): Unsupported | undef
   return undefined;
 }
 
+/** OpenAI's fields of an image request that are refused, each with the reason. */
+const REFUSED_IMAGE_FIELDS: ReadonlyMap<string, string> = new Map([
+  ['frame_count', '`frame_count` is not taken: each frame is charged, and its price is not known.'],
+  ['prompt_rewriter', '`prompt_rewriter` is not taken: it names another model, which no rule would judge.'],
+  ['svg', '`svg` is not taken: it names another model, which no rule would judge, at a price that is not known.'],
+]);
+
 /** The first field of an image request that is neither OpenAI's nor one that the operator has named. */
 export function unknownImageField(request: ImageRequest, named: ReadonlySet<string>): Unsupported | undefined {
   for (const [name, value] of Object.entries(request)) {
-    if (value !== null && !IMAGE_FIELDS.has(name) && !named.has(name)) return unknown(name);
+    if (value === null || IMAGE_FIELDS.has(name) || named.has(name)) continue;
+    const message = REFUSED_IMAGE_FIELDS.get(name);
+    return message === undefined ? unknown(name) : { param: pointer(name), message };
   }
   return undefined;
 }

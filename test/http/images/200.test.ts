@@ -206,6 +206,46 @@ describe('another provider', () => {
     ]);
   });
 
+  it('is sent the fields that only tune the picture or label the request', async () => {
+    const tuning = {
+      complexity: 'high',
+      frame_duration_ms: 100,
+      safety_identifier: 'person-7',
+      moderation: 'low',
+      output_compression: 50,
+    };
+    await draw(gateway, fox({ model, ...tuning }));
+
+    expect(upstream.received.map((call) => call.json)).toEqual([{ ...fox(), ...tuning, model: 'sandbox-image-max' }]);
+  });
+
+  it('is not sent a field that charges or names a model: the refusal says which', async () => {
+    const refused = async (field: object) => {
+      const answer = await draw(gateway, fox({ model, ...field }));
+      return [answer.status, errorOf(answer).code, errorOf(answer).param, errorOf(answer).message];
+    };
+
+    expect(await refused({ frame_count: 16 })).toEqual([
+      400,
+      'unsupported_parameter',
+      '/frame_count',
+      '`frame_count` is not taken: each frame is charged, and its price is not known.',
+    ]);
+    expect(await refused({ svg: { model: 'gpt-5.5-pro' } })).toEqual([
+      400,
+      'unsupported_parameter',
+      '/svg',
+      '`svg` is not taken: it names another model, which no rule would judge, at a price that is not known.',
+    ]);
+    expect(await refused({ prompt_rewriter: { model: 'gpt-5.5-pro' } })).toEqual([
+      400,
+      'unsupported_parameter',
+      '/prompt_rewriter',
+      '`prompt_rewriter` is not taken: it names another model, which no rule would judge.',
+    ]);
+    expect(upstream.received).toEqual([]);
+  });
+
   it('gives URLs, the prompt as it was drawn, its model and fields of its own', async () => {
     const url = 'https://images.example/1.png';
     upstream.begin(pictured({ data: [{ url, revised_prompt: 'a fox' }], model: 'max-2026', background: 'opaque' }));

@@ -73,6 +73,23 @@ describe('chat', () => {
     ]);
   });
 
+  it('leaves out the parts of the cost that are zero, but keeps the sum', async () => {
+    const usageOf = async (args: object): Promise<unknown> =>
+      Object(toolResultOf(await callTool(gateway, 'chat', args))._meta)['portcullis/usage'];
+    expect(await usageOf(question())).toMatchObject({ cost: 0.00006 });
+    expect(Object(await usageOf(question())).cost_details).toEqual({
+      upstream_inference_cost: 0.00006,
+      upstream_inference_prompt_cost: 0.00002,
+      upstream_inference_completions_cost: 0.00004,
+      total_cost: 0.00006,
+      input_cost: 0.00002,
+      output_cost: 0.00004,
+    });
+    const free = await usageOf({ model: 'sandbox-free', messages: [{ role: 'user', content: 'Hello' }] });
+    expect(free).toMatchObject({ cost: 0, cost_details: {} });
+    expect(Object(free).cost_details).toEqual({});
+  });
+
   it('is a call in the ledger like any other, by the name of the tool', async () => {
     const answer = await callTool(gateway, 'chat', question());
     const row = callRow(gateway, answer);
