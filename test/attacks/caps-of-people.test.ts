@@ -406,7 +406,17 @@ describe('the page of consent', () => {
     expect(page.text).toContain('shares the limits of your key Laptop');
   });
 
-  it('takes no playground key, no platform key and no key of another member', async () => {
+  it('does not take a limit for a new key with a key that is there', async () => {
+    const key = given({ usageLimit: '1' });
+    const application = new Application(gateway, signedIn(gateway, developer));
+    await application.register();
+    const { path } = await application.askConsent();
+    const choice = { ...newKey(gateway), key: key.id, limit: '0.5', answer: 'allow' };
+    const { status, text } = await application.browser.submit(path, choice);
+    expect([status, text]).toEqual([400, expect.stringContaining('The spend limit is for a new key.')]);
+  });
+
+  it('takes no playground key and no key of another member', async () => {
     const playground = gateway.db.connection
       .prepare<[string], { id: string }>("SELECT id FROM keys WHERE createdBy = ? AND kind = 'playground'")
       .get(developer);

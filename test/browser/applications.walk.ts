@@ -54,6 +54,7 @@ it('a member allows an application a new key with a spend limit, and ends the ap
   await walker.goto(application.authorizePath({ redirect_uri: callback }));
   await walker.see('consent', 'Connect Editor');
   expect(await walker.text()).toContain(new URL(callback).host);
+  await walker.choose({ Key: 'Create a new key for this application' });
   await walker.fill({ 'Spend limit in USD': 'much' });
   await walker.press('Allow');
   await walker.see('consent-refused', 'Connect Editor', 400);

@@ -79,7 +79,10 @@ export function chosenKey(
   applicationName: string,
   write: SecretWrite,
 ): string {
-  if (form.text('key') !== NEW) return form.text('key');
+  if (form.text('key') !== NEW) {
+    if (form.text('limit').trim() === '') return form.text('key');
+    throw invalidRequest('The spend limit is for a new key. Choose to create one, or leave the limit empty.');
+  }
   const wanted = newKeyOf(form, applicationName);
   return createKey(db, person, wanted, { ...write, ...expiryOf(form, write.now) }).key.id;
 }
