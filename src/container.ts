@@ -12,7 +12,9 @@ import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { Rates } from './core/access/rate-limit.ts';
+import { type UnnamedModels, unnamedModels } from './core/models/unnamed-models.ts';
 import { isOddlyLow } from './domain/money.ts';
+import { SANDBOX } from './domain/provider.ts';
 import { type Clock, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
 import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
@@ -120,6 +122,8 @@ async function build(
   const catalog = createCatalog({ ...config, clock });
   warnOfUnknownModels(config, catalog, telemetry);
   warnOfLowPrices(config, telemetry);
+  const models = namedModels(config, catalog, clock.now());
+  for (const warning of [...sandboxWarnings(config, models), ...addressWarnings(config)]) telemetry.warn(warning);
   const fault = pictureFault();
   if (fault !== undefined) {
     telemetry.warn(
@@ -140,6 +144,7 @@ async function build(
       catalog,
       sandbox,
       rates,
+      unnamedModels: models,
       canRecord: createRecordingCheck(store, clock),
       refused,
       policy: policy.inForce(),
@@ -260,4 +265,38 @@ function warnOfUnknownModels(config: Config, catalog: Catalog, telemetry: Teleme
     if (model === undefined || catalog.resolve(model) !== undefined) continue;
     telemetry.warn('the catalogue does not know a configured model', { variable, model });
   }
+}
+
+const namedModels = (config: Config, catalog: Catalog, now: number): UnnamedModels =>
+  unnamedModels(
+    { image: config.defaultImageModel, moderation: config.moderationModel },
+    { catalog, servedProviders: new Set(servedProviders(config)) },
+    now,
+  );
+
+/** Where others are connected, the sandbox answering is probably not meant. */
+function sandboxWarnings(config: Config, { image, moderation }: UnnamedModels): string[] {
+  if (!config.sandbox || servedProviders(config).every((id) => id === SANDBOX)) return [];
+  return [
+    ...(config.moderationModel === undefined && moderation === 'sandbox-moderation'
+      ? [
+          'The sandbox answers /v1/moderations, which knows a few words only: no connected provider moderates. Set OPENAI_API_KEY or MODERATION_MODEL.',
+        ]
+      : []),
+    ...(config.defaultImageModel === undefined && image === 'sandbox-image-plus'
+      ? [
+          'The sandbox draws for image requests without a model: no connected provider makes images. Set DEFAULT_IMAGE_MODEL, or connect one that does.',
+        ]
+      : []),
+  ];
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || host.startsWith('127.');
+
+/** Callers from elsewhere may send any X-Forwarded-For. */
+function addressWarnings({ gateway, trustedProxies }: Config): string[] {
+  if (trustedProxies !== null || isLoopback(gateway.host)) return [];
+  return [
+    `HOST is ${gateway.host} and TRUSTED_PROXIES is not set: a caller can forge the client address, by which IP rules decide and which stands in the logs, calls and decisions. Set TRUSTED_PROXIES to the ranges of your proxies, or to \`none\`.`,
+  ];
 }

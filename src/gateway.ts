@@ -14,6 +14,7 @@ import { checkEnvironment, environmentAccesses } from './core/models/check-provi
 import { createListModels } from './core/models/list-models.ts';
 import { createFindReach } from './core/models/reach.ts';
 import { createFindReachable } from './core/models/reachable.ts';
+import type { UnnamedModels } from './core/models/unnamed-models.ts';
 import type { Clock } from './domain/time.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { Load } from './http/load.ts';
@@ -48,6 +49,7 @@ export interface GatewayDeps {
   readonly catalog: Catalog;
   readonly sandbox: Sandbox | undefined;
   readonly rates: Rates;
+  readonly unnamedModels: UnnamedModels;
   readonly canRecord: CanRecord;
   readonly refused: RefusedRecorder | undefined;
   /** By which it begins to decide. */
@@ -127,15 +129,15 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
     totalTimeoutMs: timeouts.total,
     defaultMaxOutputTokens: config.defaultMaxOutputTokens,
     minOutputTokens: config.minOutputTokens,
-    defaultImageModel: config.defaultImageModel,
-    moderationModel: config.moderationModel,
+    defaultImageModel: deps.unnamedModels.image,
+    moderationModel: deps.unnamedModels.moderation,
   };
   const listModels = createListModels({
     catalog,
     findReach,
     findReachable,
     clock,
-    moderationModel: config.moderationModel,
+    moderationModel: deps.unnamedModels.moderation,
     telemetry,
   });
 

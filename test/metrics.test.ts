@@ -128,7 +128,7 @@ describe('the metrics', () => {
       'acme large output': 30,
       'acme large reasoning': 20,
     });
-    expect(counted('cost_usd_total')).toEqual({ 'acme large': 0.0006, 'sandbox sandbox-image-plus': 0.01 });
+    expect(counted('cost_usd_total')).toEqual({ 'acme large': 0.0006 });
     expect(counted('decisions_total')).toEqual({ 'permit none': 6, 'deny deny_models': 1 });
     expect(counted('policy_evaluation_seconds')).toEqual({ '': 7 });
     expect(counted('cache_lookups_total')).toEqual({ miss: 3, hit: 1 });

@@ -58,7 +58,7 @@ describe('the access log', () => {
 
     expect(id).toMatch(/^rule_/);
     const served = { keyId: '<key>', callId: '<call>', decisionId: '<dec>' };
-    const sandbox = { provider: 'sandbox', model: 'sandbox-paid', outcome: 'permit', cost: '0.000018' };
+    const sandbox = { provider: 'sandbox', model: 'sandbox-paid', outcome: 'permit', cost: '0' };
     const common = { level: 30, msg: 'request', requestId: '<req>', aborted: false, clientIp: null };
     const completions = { ...common, method: 'POST', path: '/v1/chat/completions' };
     expect(lines.map(({ time, durationMs, ...line }) => masked(line))).toEqual([

@@ -50,10 +50,10 @@ export interface Config {
   readonly sandbox: boolean;
   /** Whether credentials of the environment are tried after a start. */
   readonly checkProviders: boolean;
-  /** Of an image request that names none. */
-  readonly defaultImageModel: string;
-  /** The one that moderates. */
-  readonly moderationModel: string;
+  /** Of an image request that names none; undefined: the gateway chooses. */
+  readonly defaultImageModel: string | undefined;
+  /** The one that moderates; undefined: the gateway chooses. */
+  readonly moderationModel: string | undefined;
   /** Of the MCP tool `generate-nano-banana`; undefined: the cheapest that takes an aspect ratio. */
   readonly nanoBananaModel: string | undefined;
   /** Absolute; where that tool saves its images. Undefined: nowhere. */

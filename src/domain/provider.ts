@@ -5,6 +5,9 @@ import type { SealedSecret } from './sealed-secret.ts';
 export const WIRE_FORMATS = ['openai', 'anthropic', 'google'] as const;
 export type WireFormat = (typeof WIRE_FORMATS)[number];
 
+/** Id of the built-in provider that stands in for a real one. */
+export const SANDBOX = 'sandbox';
+
 /** A provider that an organization has added. */
 export interface CustomProvider {
   /** `prov_…` */

@@ -4695,13 +4695,13 @@ export interface Environment {
    */
   CHECK_PROVIDERS: 'on' | 'off';
   /**
-   * The model of an image request that names none.
+   * The model of an image request that names none. Unset: the cheapest image model of a provider that the environment has a credential for; `sandbox-image-plus` if there is no such provider.
    */
-  DEFAULT_IMAGE_MODEL: string;
+  DEFAULT_IMAGE_MODEL?: string;
   /**
-   * The model that moderates, whatever a request names.
+   * The model that moderates, whatever a request names. Unset: that of a provider that the environment has a credential for (`omni-moderation-latest` with `OPENAI_API_KEY`); `sandbox-moderation` if there is no such provider, and a start says so where others are connected.
    */
-  MODERATION_MODEL: string;
+  MODERATION_MODEL?: string;
   /**
    * The model of the MCP tool `generate-nano-banana`. Unset: the cheapest image model that the key can use and that takes an aspect ratio; the sandbox's if there is no other.
    */

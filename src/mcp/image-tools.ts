@@ -3,7 +3,7 @@ import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'js
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
 import type { CallContext } from '../core/access/call-context.ts';
 import { type GenerateImageDeps, generateImage } from '../core/images/generate-image.ts';
-import { type FindImageModelDeps, findImageModel } from '../core/models/find-image-model.ts';
+import { type FindImageModelDeps, findImageModel } from '../core/models/unnamed-models.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';

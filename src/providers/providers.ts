@@ -1,7 +1,7 @@
 import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
 import type { ServiceProvider } from '../config/service-provider.ts';
 import type { UpstreamConfig } from '../config/upstream-config.ts';
-import type { CustomProvider, WireFormat } from '../domain/provider.ts';
+import { type CustomProvider, SANDBOX, type WireFormat } from '../domain/provider.ts';
 import { hashSecret, type Pepper } from '../domain/secret.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import { anthropicAdapter } from './anthropic/anthropic.ts';
@@ -41,6 +41,8 @@ export interface Providers {
   find(providerId: string): Provider | undefined;
   /** The operator's own credential; undefined: there is none, and only customers' own keys can call the provider. */
   serviceCredential(providerId: string): Credential | undefined;
+  /** The operator has a credential for another provider than the sandbox, or one that asks for none. */
+  readonly servesOthers: boolean;
   /** A provider of an organization's own. */
   custom(provider: CustomProvider): Provider;
   /** A customer's own credential. */
@@ -109,10 +111,10 @@ export function createProviders(options: ProvidersOptions): Providers {
   }
   for (const { name, baseUrl, apiKey, fields } of upstreams) add(name, 'openai', baseUrl, service(apiKey), fields);
   // Its key is no credential of anyone's, so that it has no fingerprint.
-  if (sandbox !== undefined)
-    add('sandbox', 'openai', `${sandbox.origin}/v1`, { source: 'service', secret: sandbox.key });
+  if (sandbox !== undefined) add(SANDBOX, 'openai', `${sandbox.origin}/v1`, { source: 'service', secret: sandbox.key });
 
   return {
+    servesOthers: [...known].some(([id, { credential }]) => id !== SANDBOX && credential !== undefined),
     find: (providerId) => known.get(providerId)?.provider,
     serviceCredential: (providerId) => known.get(providerId)?.credential,
     custom: ({ name, wire, baseUrl, fields }) => ({

@@ -115,6 +115,7 @@ const EVERYTHING: Reach = {
   custom: [],
   seen: (mapping) => mapping,
   aliases: new Map(),
+  isSandboxFree: () => false,
   isCustomProvider: () => false,
   provider: () => undefined,
   has: () => true,

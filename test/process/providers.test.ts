@@ -76,3 +76,36 @@ it('names each provider that can be called and where its credential comes from, 
 it('says so when there is none', async () => {
   expect(await listed({ SANDBOX: 'off' })).toEqual(['none: nothing can be called until one has a credential']);
 }, 30_000);
+
+/** The sentences that a start warns with. */
+async function warned(env: Record<string, string>): Promise<string[]> {
+  const running = await serve({ DATA_DIR, CHECK_PROVIDERS: 'off', ...env });
+  running.child.kill('SIGTERM');
+  const { stdout } = await running.ended;
+  const logged = stdout.split('\n').flatMap((line) => (line.startsWith('{') ? [Object(JSON.parse(line))] : []));
+  return logged.filter(({ level }) => level === 40).map(({ msg }) => msg);
+}
+
+it('says where the sandbox still answers although another provider is connected, and nothing else', async () => {
+  expect(await warned({})).toEqual([]);
+  expect(await warned({ OPENAI_API_KEY: SECRET })).toEqual([]);
+  const moderations =
+    'The sandbox answers /v1/moderations, which knows a few words only: no connected provider moderates. Set OPENAI_API_KEY or MODERATION_MODEL.';
+  expect(await warned({ ANTHROPIC_API_KEY: SECRET })).toEqual([
+    moderations,
+    'The sandbox draws for image requests without a model: no connected provider makes images. Set DEFAULT_IMAGE_MODEL, or connect one that does.',
+  ]);
+  expect(await warned({ GOOGLE_API_KEY: SECRET })).toEqual([moderations]);
+  const named = { DEFAULT_IMAGE_MODEL: 'sandbox-image-plus', MODERATION_MODEL: 'sandbox-moderation' };
+  expect(await warned({ ANTHROPIC_API_KEY: SECRET, ...named })).toEqual([]);
+  expect(await warned({ ANTHROPIC_API_KEY: SECRET, SANDBOX: 'off' })).toEqual([]);
+});
+
+it('says once that a client address can be forged where callers come from elsewhere and no proxies are named', async () => {
+  const warning =
+    'HOST is 0.0.0.0 and TRUSTED_PROXIES is not set: a caller can forge the client address, by which IP rules decide and which stands in the logs, calls and decisions. Set TRUSTED_PROXIES to the ranges of your proxies, or to `none`.';
+  expect(await warned({ HOST: '0.0.0.0' })).toEqual([warning]);
+  expect(await warned({ HOST: '0.0.0.0', TRUSTED_PROXIES: 'none' })).toEqual([]);
+  expect(await warned({ HOST: '127.0.0.2' })).toEqual([]);
+  expect(await warned({ HOST: 'localhost' })).toEqual([]);
+});

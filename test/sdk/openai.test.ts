@@ -43,7 +43,7 @@ describe('a completion', () => {
     const completion = await client.chat.completions.create(hello);
 
     expect(completion.choices[0]?.message.content).toBe('You said: Hello');
-    expect(completion.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 4, total_tokens: 6, cost: 0.000018 });
+    expect(completion.usage).toMatchObject({ prompt_tokens: 2, completion_tokens: 4, total_tokens: 6, cost: 0 });
     expect(completion._request_id).toMatch(/^req_[0-9a-f]{32}$/);
     expect(callRows(gateway).at(-1)?.requestId).toBe(completion._request_id);
   });

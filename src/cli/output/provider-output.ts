@@ -136,8 +136,11 @@ export function showAliases(
 }
 
 export function showAlias(answer: AliasAnswer, projects: ReadonlyMap<string, string>, { json }: Format): void {
-  if (json) printJson(answer);
-  else printTable(ALIAS_TITLES, [aliasRow(answer.alias, projects)], '');
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  printTable(ALIAS_TITLES, [aliasRow(answer.alias, projects)], '');
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 

@@ -1,4 +1,5 @@
 import { modelList } from '../../catalog/list.ts';
+import { unnamedModels } from '../../core/models/unnamed-models.ts';
 import { formatUsdPerMillion, parseUsd } from '../../domain/money.ts';
 import { systemClock } from '../../domain/time.ts';
 import type { Model } from '../../generated/types.ts';
@@ -26,7 +27,11 @@ export async function runModels(env: Environment, { org, key, mapped, tags, json
   const { world, organizationId, stored, moderationModel } = await inWorkspace(env, 'read', org, (workspace) => {
     const { organizationId } = workspace.actor;
     const world = readWorld(workspace.db, workspace.installation(), organizationId);
-    const { moderationModel } = workspace.config;
+    const { moderation: moderationModel } = unnamedModels(
+      { image: workspace.config.defaultImageModel, moderation: workspace.config.moderationModel },
+      workspace.installation(),
+      workspace.now,
+    );
     return {
       world,
       organizationId,

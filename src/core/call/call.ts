@@ -1,5 +1,6 @@
-import type { Mapping } from '../../domain/model.ts';
+import type { Mapping, Prices } from '../../domain/model.ts';
 import { formatUsd, usdNumber } from '../../domain/money.ts';
+import { SANDBOX } from '../../domain/provider.ts';
 import type { Reservation } from '../../domain/reservation.ts';
 import { NO_USAGE, sumUsage, type Usage } from '../../domain/usage.ts';
 import type { CallMetadata, PolicyInput, RoutingAttempt } from '../../generated/types.ts';
@@ -33,7 +34,19 @@ export interface CallFacts {
   readonly requestedProvider: string | undefined;
   /** The order of the alias that was asked for; undefined: none was, and the cheapest candidate comes first. */
   readonly order?: AliasOrder | undefined;
+  /** Calls of the sandbox cost nothing, since another provider has a credential. */
+  readonly isSandboxFree: boolean;
   readonly stream: boolean;
+}
+
+/** No price of the sandbox is left unknown by these. */
+const NOTHING: Prices = { prompt: 0n, completion: 0n, per_image: 0n, web_search: 0n };
+
+/** A candidate with the prices that a call pays, which rules do not see. */
+export function charged(mapping: Mapping, { isSandboxFree }: Pick<CallFacts, 'isSandboxFree'>): Mapping {
+  if (!isSandboxFree || mapping.providerId !== SANDBOX) return mapping;
+  const { tiers: _, ...rest } = mapping;
+  return { ...rest, prices: NOTHING };
 }
 
 /** How a call ended. */
@@ -110,6 +123,11 @@ export class Call {
     return this.charges.reduce((sum, { cost }) => sum + amountOf(cost, this.opened.reservation), 0n);
   }
 
+  /** The cost of a usage at one of the call's candidates. */
+  costOf(usage: Usage, mapping: Mapping): Cost {
+    return costOf(usage, charged(mapping, this.facts));
+  }
+
   attemptBegins(): void {
     this.#spans.push(performance.now(), 0);
   }
@@ -128,7 +146,7 @@ export class Call {
   /** Ends a call that its target served, or whose caller left while it did. Returns the cost of all attempts. */
   async settle(usage: Usage, statusCode = 200, errorCode: string | null = null): Promise<Cost> {
     if (this.target === undefined) throw new Error('a call that nobody served cannot be settled as served');
-    const cost = costOf(usage, this.target.mapping);
+    const cost = this.costOf(usage, this.target.mapping);
     await this.#book('settled', this.#outcome({ statusCode, errorCode, target: this.target, usage, cost }));
     return withCharges(cost, this.charges);
   }
@@ -152,7 +170,7 @@ export class Call {
    */
   async breakOff(error: unknown, usage: Usage | undefined): Promise<unknown> {
     const { target } = this;
-    const cost = usage === undefined || target === undefined ? undefined : costOf(usage, target.mapping);
+    const cost = usage === undefined || target === undefined ? undefined : this.costOf(usage, target.mapping);
     await this.#book('settled', this.#outcome({ ...this.#codes(error), target, usage: usage ?? NO_USAGE, cost }));
     return error;
   }

@@ -16,7 +16,7 @@ import {
 import type { Principal } from '../access/principal.ts';
 import type { Demand } from '../price/demand.ts';
 import { boundOf, outputLimit, unpricedCall, worstCaseOf } from '../price/worst-case.ts';
-import { Call, type CallDeps, type CallFacts, type CallTimes, type Opening, timesOf } from './call.ts';
+import { Call, type CallDeps, type CallFacts, type CallTimes, charged, type Opening, timesOf } from './call.ts';
 import { type Asked, type RequestFacts, requestFacts } from './policy-facts.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
@@ -130,7 +130,10 @@ export async function openCall(
   const { candidates } = permitted;
   const findWorstCase = () => {
     demand ??= findDemand();
-    bounded ??= boundAll(candidates, demand);
+    bounded ??= boundAll(
+      candidates.map((mapping) => charged(mapping, facts)),
+      demand,
+    );
     return bounded.worstCase;
   };
   const opened = await deps.store

@@ -6,7 +6,7 @@ import { causeOf } from '../../providers/wire/attempt-cause.ts';
 import { UpstreamError } from '../../providers/wire/upstream-error.ts';
 import { inOrder } from '../models/aliases.ts';
 import type { FindReach, Reach, Target } from '../models/reach.ts';
-import { type Charge, type Cost, costOf } from '../price/meter.ts';
+import type { Charge, Cost } from '../price/meter.ts';
 import { cutByUs, endedByUs, failureAnswer, isTooLarge, loggedFailure, toUpstreamError } from './attempt-failure.ts';
 import type { Call, CallDeps, CallFacts } from './call.ts';
 import type { ExchangeLimits } from './exchange.ts';
@@ -65,8 +65,8 @@ export async function serveWhole<T>(
 
 /**
  * Tries the permitted candidates until one attempt succeeds: those that honour the whole request first, then by the order of the
- * alias that was asked for, else the cheapest, each with the customer's keys in their order and then the service's. What failed recently goes last. Only what `Permitted`
- * holds is ever called, and each attempt checks it again.
+ * alias that was asked for, else the cheapest, each with the customer's keys in their order and then the service's. What failed
+ * recently goes last. Only what `Permitted` holds is ever called, and each attempt checks it again.
  * @throws ApiError, PolicyFailure or StoreUnavailable when no attempt succeeded: then the call is settled
  */
 export async function route<T>(
@@ -154,10 +154,10 @@ async function chargeOf(
   error: UpstreamError,
   wasShown: boolean,
 ): Promise<Charge | undefined> {
-  if (error.usage !== undefined) return { usage: error.usage, cost: costOf(error.usage, mapping) };
+  if (error.usage !== undefined) return { usage: error.usage, cost: call.costOf(error.usage, mapping) };
   if (!endedByUs(error)) return undefined;
   const usage = await call.promptUsage(mapping);
-  const cost = costOf(usage, mapping);
+  const cost = call.costOf(usage, mapping);
   return { usage, cost: wasShown || isTooLarge(error) ? { ...cost, unknownPrice: true } : cost };
 }
 

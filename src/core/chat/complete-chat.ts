@@ -40,10 +40,19 @@ export async function completeChat(
   request: ChatRequest,
 ): Promise<ChatOutcome> {
   const { cache, clock, telemetry, estimator } = deps;
-  const { candidates, requestedProvider, order } = await candidatesOf(deps, principal, context, request);
+  const { candidates, requestedProvider, order, isSandboxFree } = await candidatesOf(deps, principal, context, request);
   const stream = request.stream === true;
   const requestedModel = request.model;
-  const facts: CallFacts = { principal, context, action: 'chat', requestedModel, requestedProvider, order, stream };
+  const facts: CallFacts = {
+    principal,
+    context,
+    action: 'chat',
+    requestedModel,
+    requestedProvider,
+    order,
+    isSandboxFree,
+    stream,
+  };
   const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens, deps.minOutputTokens);
   const permitted = await permit(deps, facts, candidates, () => ({
     demand: findDemand(),
@@ -86,7 +95,9 @@ async function candidatesOf(
 ): Promise<Resolved> {
   const caller = { principal, clientIp };
   if (request.model !== AUTO) return resolve(deps, request.model, 'chat', caller, unsupportedIn(request));
-  return { candidates: await chooseAuto(deps, request, caller), requestedProvider: undefined };
+  const candidates = await chooseAuto(deps, request, caller);
+  // The sandbox is among them only where nothing else has a credential.
+  return { candidates, requestedProvider: undefined, isSandboxFree: false };
 }
 
 /** Routes an open call to a whole answer and settles it. */

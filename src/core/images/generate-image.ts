@@ -50,7 +50,7 @@ export async function generateImage(
   request: ImageRequest,
 ): Promise<ImageOutcome> {
   const requestedModel = request.model ?? deps.defaultImageModel;
-  const { candidates, requestedProvider, order } = await resolve(
+  const { candidates, requestedProvider, order, isSandboxFree } = await resolve(
     deps,
     requestedModel,
     'image',
@@ -58,7 +58,16 @@ export async function generateImage(
     (_, { namedFields }) => unknownImageField(request, namedFields),
   );
   const stream = request.stream === true;
-  const facts: CallFacts = { principal, context, action: 'image', requestedModel, requestedProvider, order, stream };
+  const facts: CallFacts = {
+    principal,
+    context,
+    action: 'image',
+    requestedModel,
+    requestedProvider,
+    order,
+    isSandboxFree,
+    stream,
+  };
   const findDemand = (): Demand => imageDemand(request);
   const permitted = await permit(deps, facts, candidates, () => ({ demand: findDemand(), toolNames: [] }));
   const call = await openCall(deps, facts, permitted, findDemand, (mapping) => promptUsage(request, mapping));

@@ -1,5 +1,11 @@
 import type { Mapping } from '../../domain/model.ts';
-import type { Alias, CustomProvider, OrganizationProviders, SealedProviderKey } from '../../domain/provider.ts';
+import {
+  type Alias,
+  type CustomProvider,
+  type OrganizationProviders,
+  SANDBOX,
+  type SealedProviderKey,
+} from '../../domain/provider.ts';
 import { type EncryptionKey, openSecret } from '../../domain/sealed-secret.ts';
 import { getOrMake } from '../../lib/get-or-make.ts';
 import { type Credential, type Provider, type Providers, parseBaseUrl } from '../../providers/providers.ts';
@@ -29,6 +35,8 @@ export interface Reach {
   readonly aliases: ReadonlyMap<string, Alias>;
   /** True when a request's `<name>/…` means a provider of the organization's own (src/domain/README.md, "names"). */
   isCustomProvider(name: string): boolean;
+  /** True when there is a credential for another provider than the sandbox: then the sandbox's calls cost nothing. */
+  isSandboxFree(): boolean;
   /** True when there is a credential to call the mapping with. */
   has(mapping: Mapping): boolean;
   /** Who serves the mapping; undefined when there is no way to call it. */
@@ -77,6 +85,7 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
   const revisions = new Map(own.mappings.map((mapping) => [mapping.id, mapping.revision]));
   const accesses = new Map<string, readonly Access[]>();
   const seen = seenBy(own);
+  let isSandboxFree: boolean | undefined;
   const accessesOf = (mapping: Mapping): readonly Access[] =>
     getOrMake(accesses, mapping.providerId, () => findAccesses(mapping, customProviders, keysOf(mapping), deps));
 
@@ -86,6 +95,10 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
     seen,
     aliases: aliasesOf(own, projectId),
     isCustomProvider: (name) => customProviders.has(name),
+    isSandboxFree: () => {
+      isSandboxFree ??= providers.servesOthers || hasOwnProvider(own, projectId, deps);
+      return isSandboxFree;
+    },
     has: (mapping) => has(mapping) && (mapping.custom || providers.find(mapping.providerId) !== undefined),
     provider: (mapping) => accessesOf(mapping)[0]?.provider,
     targets: (mapping) =>
@@ -94,6 +107,20 @@ function reachOf(id: number, own: OrganizationProviders, projectId: string, deps
         : accessesOf(mapping).map((access) => ({ mapping: seen(mapping), ...access })),
   };
 }
+
+/** Whether an organization's project can call a provider of its own, or another of the catalogue with a key of its own. */
+const hasOwnProvider = (
+  { providers, mappings, keys }: OrganizationProviders,
+  projectId: string,
+  deps: ReachDeps,
+): boolean =>
+  providers.some(({ keyless, name }) => keyless && mappings.some(({ providerId }) => providerId === name)) ||
+  keys.some(
+    (key) =>
+      key.provider !== SANDBOX &&
+      (key.projectId === null || key.projectId === projectId) &&
+      openKey(key, deps) !== undefined,
+  );
 
 function findAccesses(
   { custom, providerId }: Mapping,

@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { type ApiError, invalidRequest, modelNotFound, unsupportedParameter } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
+import { SANDBOX } from '../../domain/provider.ts';
 import type { PolicyInput } from '../../generated/types.ts';
 import { nearest } from '../../lib/text.ts';
 import type { Provider } from '../../providers/providers.ts';
@@ -18,6 +19,8 @@ export interface Resolved {
   readonly requestedProvider: string | undefined;
   /** The order of an alias; undefined: the request named none, and the cheapest candidate comes first. */
   readonly order?: AliasOrder | undefined;
+  /** Calls of the sandbox cost nothing. */
+  readonly isSandboxFree: boolean;
 }
 
 /** What of a request a provider cannot take; undefined: it takes all of it. */
@@ -117,9 +120,10 @@ export async function resolve(
   const serving = callable.filter((mapping) => serves(mapping, action, reach));
   if (serving.length === 0) throw doesNotServe(model, action);
   const candidates = takers(serving, reach, findUnsupported);
+  const isSandboxFree = candidates.some(({ providerId }) => providerId === SANDBOX) && reach.isSandboxFree();
   return order === undefined
-    ? { candidates, requestedProvider: pinnedProvider(model, candidates) }
-    : { candidates, requestedProvider: undefined, order };
+    ? { candidates, requestedProvider: pinnedProvider(model, candidates), isSandboxFree }
+    : { candidates, requestedProvider: undefined, order, isSandboxFree };
 }
 
 /** The provider that a name `provider/model` pins. */

@@ -30,7 +30,7 @@ export async function moderate(
   context: CallContext,
   request: ModerationRequest,
 ): Promise<WrittenAnswer<Omit<ModerationAnswer, 'results'>>> {
-  const { candidates } = await resolve(deps, deps.moderationModel, 'moderation', {
+  const { candidates, isSandboxFree } = await resolve(deps, deps.moderationModel, 'moderation', {
     principal,
     clientIp: context.clientIp,
   });
@@ -41,6 +41,7 @@ export async function moderate(
     requestedModel: request.model ?? deps.moderationModel,
     // It was pinned by the configuration, if at all, and never by the caller.
     requestedProvider: undefined,
+    isSandboxFree,
     stream: false,
   };
   const permitted = await permit(deps, facts, candidates, () => ({ demand: MODERATION_DEMAND, toolNames: [] }));

@@ -10,6 +10,8 @@ import { completion, json, startUpstream, type TestUpstream, upstreamEnv } from 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 let upstream: TestUpstream;
 let gateway: TestGateway;
+/** Without another provider, so that the sandbox costs its price. */
+let plain: TestGateway;
 
 beforeAll(async () => {
   upstream = await startUpstream();
@@ -17,12 +19,14 @@ beforeAll(async () => {
     ...upstreamEnv('acme', upstream.origin, 'large,org/deep', 'large=2/8'),
   };
   gateway = await startGateway(env, { clock: new ManualClock(NOW) });
+  plain = await startGateway({}, { clock: new ManualClock(NOW) });
 });
 
 beforeEach(() => upstream.begin(json(completion('Hello'))));
 
 afterAll(async () => {
   await gateway.close();
+  await plain.close();
   await upstream.close();
 });
 
@@ -103,7 +107,7 @@ const SANDBOX_ANSWER = {
 
 describe('a whole answer', () => {
   it('carries the message, usage, exact cost and metadata, and the ids of request and decision in its headers', async () => {
-    const answer = await chat(gateway, hello());
+    const answer = await chat(plain, hello());
 
     expect([answer.status, masked(answer.json)]).toEqual([200, SANDBOX_ANSWER]);
     const { date, connection, 'content-length': length, ...headers } = answer.headers;
@@ -138,9 +142,9 @@ describe('a whole answer', () => {
   });
 
   it('is settled on its row, with its decision, before it leaves', async () => {
-    const answer = await chat(gateway, hello(), { headers: [['x-forwarded-for', '192.0.2.7']] });
+    const answer = await chat(plain, hello(), { headers: [['x-forwarded-for', '192.0.2.7']] });
 
-    const row = callRow(gateway, answer);
+    const row = callRow(plain, answer);
     expect(masked(row)).toEqual({
       number: row.number,
       id: '<call>',
@@ -181,7 +185,7 @@ describe('a whole answer', () => {
       statusCode: 200,
       errorCode: null,
     });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
+    const decision = decisionRows(plain).find(({ id }) => id === row.decisionId);
     expect([decision?.outcome, decision?.callId, decision?.violationsJson]).toEqual(['permit', row.id, '[]']);
   });
 

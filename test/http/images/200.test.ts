@@ -11,17 +11,21 @@ import { startUpstream, type TestUpstream, upstreamEnv } from '../../support/ups
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 let upstream: TestUpstream;
 let gateway: TestGateway;
+/** Without another provider, so that the sandbox costs its price. */
+let plain: TestGateway;
 
 beforeAll(async () => {
   upstream = await startUpstream();
   const env = upstreamEnv('acme', upstream.origin, 'sandbox-image-max,sandbox-image-plus', 'sandbox-image-max=5/40');
   gateway = await startGateway(env, { clock: new ManualClock(NOW) });
+  plain = await startGateway({}, { clock: new ManualClock(NOW) });
 });
 
 beforeEach(() => upstream.begin(pictured()));
 
 afterAll(async () => {
   await gateway.close();
+  await plain.close();
   await upstream.close();
 });
 
@@ -88,7 +92,7 @@ const SANDBOX_ANSWER = {
 
 describe('an image request', () => {
   it('that names no model goes to the default one, and gets pictures, usage, exact cost and metadata', async () => {
-    const answer = await draw(gateway, fox({ n: 2 }));
+    const answer = await draw(plain, fox({ n: 2 }));
 
     expect([answer.status, masked(answer.json)]).toEqual([200, SANDBOX_ANSWER]);
     const { date, connection, 'content-length': length, ...headers } = answer.headers;
@@ -104,9 +108,9 @@ describe('an image request', () => {
   });
 
   it('is settled on its row, with its decision, before it leaves', async () => {
-    const answer = await draw(gateway, fox({ n: 2, model: null }), { headers: [['x-forwarded-for', '192.0.2.7']] });
+    const answer = await draw(plain, fox({ n: 2, model: null }), { headers: [['x-forwarded-for', '192.0.2.7']] });
 
-    const row = callRow(gateway, answer);
+    const row = callRow(plain, answer);
     expect(masked(row)).toMatchObject({
       state: 'settled',
       action: 'image',
@@ -124,11 +128,11 @@ describe('an image request', () => {
       errorCode: null,
     });
     expect(JSON.parse(row.costDetailsJson ?? '')).toEqual({ imageOutput: '0.02', total: '0.02' });
-    const decision = decisionRows(gateway).find(({ id }) => id === row.decisionId);
+    const decision = decisionRows(plain).find(({ id }) => id === row.decisionId);
     expect(decision?.outcome).toBe('permit');
     expect(JSON.parse(decision?.inputJson ?? '')).toMatchObject({
       action: 'image',
-      candidates: [{ id: 'acme/sandbox-image-plus' }, { id: 'sandbox/sandbox-image-plus' }],
+      candidates: [{ id: 'sandbox/sandbox-image-plus' }],
     });
   });
 
@@ -169,7 +173,7 @@ describe('an image request', () => {
 
 describe('the metadata', () => {
   it('has a string for every value where the caller asks for it, and the rest of the answer stays', async () => {
-    const answer = await draw(gateway, fox({ n: 2 }), { headers: [['x-metadata-form', 'strings']] });
+    const answer = await draw(plain, fox({ n: 2 }), { headers: [['x-metadata-form', 'strings']] });
 
     const { routing, ...metadata } = SANDBOX_ANSWER.metadata;
     const body = Object(masked(answer.json));
@@ -292,11 +296,11 @@ describe('another provider', () => {
 
 describe('a key with a usage limit', () => {
   it('may use a model with a price for each picture, and is charged', async () => {
-    const { token, id } = addKey(gateway, { usageLimit: '1' });
+    const { token, id } = addKey(plain, { usageLimit: '1' });
 
-    const answer = imagesOf(await draw(gateway, fox({ n: 2 }), { token }));
+    const answer = imagesOf(await draw(plain, fox({ n: 2 }), { token }));
 
-    expect([answer.usage.cost, keySums(gateway, id).usage]).toEqual([0.02, 20_000_000_000n]);
+    expect([answer.usage.cost, keySums(plain, id).usage]).toEqual([0.02, 20_000_000_000n]);
   });
 
   it('may not use one whose price is unknown', async () => {
@@ -311,7 +315,7 @@ describe('a key with a usage limit', () => {
 
 describe('a chat with a model that draws', () => {
   it('shows the picture in the message, and charges for it', async () => {
-    const answer = completionOf(await chat(gateway, hello({ model: 'sandbox/sandbox-image-plus' })));
+    const answer = completionOf(await chat(plain, hello({ model: 'sandbox/sandbox-image-plus' })));
 
     expect(answer.choices[0]?.message.images).toEqual([
       { type: 'image_url', image_url: { url: expect.stringMatching(/^data:image\/png;base64,/) } },

@@ -40,6 +40,7 @@ beforeAll(async () => {
   gateway = await startGateway(
     {
       ...upstreamEnv('acme', upstream.origin, 'sandbox-image-max', 'sandbox-image-max=5/40'),
+      DEFAULT_IMAGE_MODEL: 'sandbox-image-plus',
       UPLOAD_DIR: uploads,
       NANO_BANANA_MODEL: 'sandbox-image-max',
     },
