@@ -64,6 +64,7 @@ const POSITIONS: Readonly<Record<string, (text: string) => Promise<Answer>>> = {
   'the name of a field': (text) => ask(hello({ [text]: 1 })),
   'the name of a nested field': (text) => ask(hello({ messages: [{ role: 'user', content: 'x', [text]: 1 }] })),
   'the name of a field with slashes': (text) => ask(hello({ [`/messages/${text}/~`]: 1 })),
+  'a name of a field as long as a body': (text) => ask(hello({ [`${text}/(`.repeat(200)]: 1 })),
   'a role': (text) => ask(hello({ messages: [{ role: text, content: text }] })),
   'a content': (text) => ask(hello({ messages: [{ role: 'user', content: text }], n: -1 })),
   'a content of a wrong type': (text) => ask(hello({ messages: text })),

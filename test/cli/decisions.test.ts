@@ -225,7 +225,7 @@ describe('portcullis calls', () => {
   it('lists calls, and shows one', async () => {
     const rows = await lines('calls', 'list', '--outcome', 'permit');
     expect(rows[1]?.slice(1)).toEqual([
-      ...[calls[0], 'settled', '200', 'First gateway key', 'large', 'acme/large', '2', '0', '0.000018'],
+      ...[calls[0], 'settled', '200', 'First gateway key', 'large', 'acme/large', '-', '2', '0', '0.000018'],
     ]);
     const shown = await lines('calls', 'show', calls[0] ?? '');
     expect(shown).toEqual(

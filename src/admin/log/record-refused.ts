@@ -70,14 +70,21 @@ const cleanPath = (path: string): string =>
     .map((step) => (STEPS.has(step) ? step : '…'))
     .join('/');
 
-const LONGEST = { message: 300, model: 128, agent: 128 };
+const LONGEST = { quoted: 4096, message: 300, model: 128, agent: 128 };
 
 /** What was answered, without what it quotes of the request. */
 function cleanMessage({ message, param, path }: SeenRefusal): string | null {
-  if (message === undefined) return null;
+  // One that repeats the name of a field may be as long as a body.
+  if (message === undefined || message.length > LONGEST.quoted) return null;
   let text = path.length > 1 ? message.replaceAll(path, cleanPath(path)) : message;
-  if (param) text = text.replaceAll(param, cleanPointer(param)).replace(/ \(.*\)/s, ' (…)');
+  if (param) text = withoutBracketed(text.replaceAll(param, cleanPointer(param)));
   return scrub(withoutQuoted(text)).slice(0, LONGEST.message);
+}
+
+/** The text that stands at a pointer is in brackets behind it. */
+function withoutBracketed(text: string): string {
+  const [first, last] = [text.indexOf(' ('), text.lastIndexOf(')')];
+  return first === -1 || last < first ? text : `${text.slice(0, first)} (…)${text.slice(last + 1)}`;
 }
 
 /** Texts of the caller stand in quotes, and may hold such themselves, or be cut: all from the first to the last goes. */
@@ -95,14 +102,21 @@ function cleanModel(body: unknown): string | null {
   return scrub(model) === model ? model : null;
 }
 
-/** `curl/8.5.0`, `OpenAI/Python 1.40.2`. */
-const PRODUCT = /(?:^|\s)([A-Za-z][A-Za-z-]{0,24}\/(?:[A-Za-z]{1,12} )?v?[0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?=[\s;,]|$)/g;
+const NAME = /^[A-Za-z][A-Za-z-]{0,24}$/;
+const VERSION = /^v?[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}$/;
 
-/** The programs that it names with their versions, and nothing else. */
+/** The programs that it names with their versions, `curl/8.5.0` or `OpenAI/Python 1.40.2`, and nothing else. */
 function cleanAgent(agent: string | undefined): string | null {
   if (agent === undefined || scrub(agent) !== agent.trim()) return null;
-  const products = [...agent.slice(0, 512).matchAll(PRODUCT)].slice(0, 4).map(([, product]) => product);
-  return products.length === 0 ? null : products.join(' ').slice(0, LONGEST.agent);
+  const words = agent.slice(0, 512).split(/[ ;,]/, 40);
+  const products = words.flatMap((word, place) => {
+    const [name = '', second = '', ...more] = word.split('/', 3);
+    if (!NAME.test(name) || more.length > 0) return [];
+    if (VERSION.test(second)) return [word];
+    const next = words[place + 1] ?? '';
+    return NAME.test(second) && VERSION.test(next) ? [`${word} ${next}`] : [];
+  });
+  return products.length === 0 ? null : products.slice(0, 4).join(' ').slice(0, LONGEST.agent);
 }
 
 /** An id of the caller's own, which may be 32 hexadecimal digits; what begins as keys do is none. */
