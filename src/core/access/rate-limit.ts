@@ -96,14 +96,16 @@ class Meter {
   look(name: string, scope: RateScope, limit: number, holder: Holder | undefined, now: number): Look {
     const present = this.#windows.get(name);
     const window = present === undefined || present.endsAt <= now ? this.#begin(name, present, now, limit) : present;
+    const resetMs = window.endsAt - now;
     const room = limit - window.used;
-    const look = { meter: this, window, holder: undefined, scope, limit, resetMs: window.endsAt - now };
-    if (holder === undefined) return { ...look, left: room, share: undefined };
+    if (holder === undefined)
+      return { meter: this, window, holder, scope, limit, left: room, share: undefined, resetMs };
     const own = window.shares.get(holder.memberId)?.get(holder.keyId);
     // A key that cannot be remembered takes of what there is room for.
-    if (own === undefined && !this.#makeRoom(window)) return { ...look, left: room, share: 0 };
-    const share = shareOf(window, limit, holder);
-    return { ...look, holder, left: Math.max(room, share - (own ?? 0)), share };
+    const counted = own === undefined && !this.#makeRoom(window) ? undefined : holder;
+    const share = counted === undefined ? 0 : shareOf(window, limit, holder);
+    const left = Math.max(room, share - (own ?? 0));
+    return { meter: this, window, holder: counted, scope, limit, left, share, resetMs };
   }
 
   /** Counts what is let through. */
@@ -149,10 +151,11 @@ class Meter {
 
   /** @param kept is not forgotten. @returns false: there is no room without forgetting it */
   #makeRoom(kept: Window | undefined): boolean {
+    if (this.#remembered < this.#maxRemembered) return true;
     for (const [name, window] of this.#windows) {
-      if (this.#remembered < this.#maxRemembered) return true;
       if (window === kept) return false;
       this.#forget(name, window);
+      if (this.#remembered < this.#maxRemembered) return true;
     }
     return true;
   }

@@ -11,10 +11,18 @@ function duration(milliseconds: number): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds % 60}s`;
 }
 
+const namesOf = (unit: Rate['unit']) => ({
+  limit: `x-ratelimit-limit-${unit}`,
+  remaining: `x-ratelimit-remaining-${unit}`,
+  reset: `x-ratelimit-reset-${unit}`,
+});
+const HEADERS = { requests: namesOf('requests'), tokens: namesOf('tokens') };
+
 function setHeaders({ res }: AppContext, { unit, limit, remaining, resetMs }: Rate): void {
-  res.setHeader(`x-ratelimit-limit-${unit}`, String(limit));
-  res.setHeader(`x-ratelimit-remaining-${unit}`, String(remaining));
-  res.setHeader(`x-ratelimit-reset-${unit}`, duration(resetMs));
+  const names = HEADERS[unit];
+  res.setHeader(names.limit, String(limit));
+  res.setHeader(names.remaining, String(remaining));
+  res.setHeader(names.reset, duration(resetMs));
 }
 
 export interface LimitRateDeps {
