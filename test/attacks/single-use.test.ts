@@ -3,11 +3,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deleteKey } from '../../src/admin/keys/keys.ts';
 import { createSignInLink } from '../../src/admin/sign-in/sign-in-links.ts';
 import { createInvitation } from '../../src/admin/tenants/invitations.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
-import { Application, newKey, type Reply, tokensOf } from '../http/oauth/application.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { Application, newKey, postForm, type Reply, tokensOf } from '../http/oauth/application.ts';
+import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';
 import { rpc } from '../support/mcp.ts';
 
 const ROUNDS = 12;
@@ -80,6 +81,23 @@ describe('of requests of the same moment', () => {
       const second = tokensOf((await application.refresh(first)).body).refresh_token;
       const [replay] = await Promise.all([application.refresh(first), application.refresh(second)]);
       expect([replay.status, replay.body.error, openGrants(), heldItems()]).toEqual([400, 'invalid_grant', 0, 0]);
+    }
+  });
+
+  it('that refresh, and revoke the token or delete the key, none leaves a token that is good', async () => {
+    const actor = { kind: 'cli', organizationId: gateway.firstRun.organizationId } as const;
+    const ends = [
+      (token: string) => postForm(gateway.origin, '/oauth/revoke', { token, client_id: application.clientId }),
+      async (_: string, keyId: string) => void deleteKey(gateway.db, actor, keyId, Date.now()),
+    ];
+    for (let round = 0; round < ROUNDS; round++) {
+      const key = addKey(gateway);
+      const { refresh_token: token = '' } = await application.connect({ key: key.id });
+      const end = ends[round % 2];
+      const [refreshed] = await Promise.all([application.refresh(token), end?.(token, key.id)]);
+      const { access_token: given = 'none', refresh_token: next = 'none' } = refreshed.body;
+      const left = [await statusOf(given), (await application.refresh(String(next))).body.error];
+      expect([left, openGrants(), heldItems()]).toEqual([[401, 'invalid_grant'], 0, 0]);
     }
   });
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey } from '../../src/admin/keys/keys.ts';
+import { allowApplication } from '../../src/admin/keys/oauth-grants.ts';
 import { hashSecret } from '../../src/domain/secret.ts';
 import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
 import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
@@ -96,6 +97,35 @@ describe('portcullis keys', () => {
     expect((await listed()).map(({ description }) => description)).toEqual(['Builds', 'First gateway key']);
     expect(jsonOf(await portcullis.run('keys', 'delete', 'Builds', '--json'))).toEqual({ id: made.id, deleted: true });
     expect((await listed()).map(({ description }) => description)).toEqual(['First gateway key']);
+  });
+
+  it('says which applications end with the old token of a rolled key, and which go on', async () => {
+    const made = answerOf(await portcullis.run('keys', 'create', '--description', 'Apps', '--json'));
+    const person = {
+      kind: 'person',
+      organizationId: portcullis.first.organizationId,
+      memberId: made.createdBy ?? '',
+    } as const;
+    const allow = (id: string, clientName: string, secretEndsAt?: null) =>
+      portcullis.store.write((db, now) => {
+        const origin = secretEndsAt === undefined ? {} : { secretEndsAt };
+        return allowApplication(db, person, { id, keyId: made.id, clientId: id, clientName, ...origin }, now);
+      });
+    await allow('grant-1', 'Nightly', null);
+    await allow('grant-2', 'Editor');
+    const later = await portcullis.run('keys', 'roll', 'Apps', '--overlap', '1h');
+    expect(later.stdout).toContain(
+      'The application Nightly ends with the old token: register it again.\n' +
+        'The application Editor goes on. To end it, roll with --end-applications all.\n',
+    );
+    const all = await portcullis.run('keys', 'roll', 'Apps', '--end-applications', 'all', '--json');
+    expect(jsonOf(all)).toMatchObject({
+      applications: { ended: [{ clientName: 'Nightly' }, { clientName: 'Editor' }], kept: [] },
+    });
+    expect(jsonOf(await portcullis.run('keys', 'roll', 'Apps', '--json'))).toMatchObject({
+      applications: { ended: [], kept: [] },
+    });
+    await portcullis.run('keys', 'delete', 'Apps');
   });
 
   it('reads without JSON as an aligned table, uncoloured where it is not a terminal', async () => {

@@ -248,7 +248,8 @@ function transition(
     const changed = changes(key);
     const after = viewStoredKey(db, store.updateKey(db, actor.organizationId, key.id, changed, now), now);
     recordChange(db, actor, 'key', done, { before, after }, now);
-    if (changed.previousSecretEndsAt === null) endGrantsOfOldSecret(db, actor, key.id, now);
+    // A roll tells which ones it ends.
+    if (changed.previousSecretEndsAt === null && done !== 'roll') endGrantsOfOldSecret(db, actor, key.id, now);
     return { key: after };
   });
 }

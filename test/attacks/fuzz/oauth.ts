@@ -22,6 +22,9 @@ const REFUSED_REDIRECTS = [
   'javascript:alert(1)',
   'http://127.0.0.1:33418@evil.example/callback',
   'http://evil.example/callback',
+  'view-source:https://app.example/callback',
+  'intent://app.example/callback',
+  'https://app.example;evil.example/callback',
   '\u0000',
 ] as const;
 const FOREIGN_REDIRECTS = [
