@@ -1,6 +1,7 @@
 // Limits in one cell of a table (issue 12, 4 and 14).
 import { expect, it } from 'vitest';
 import { limitsText, windowText } from '../../src/cli/output/limit-output.ts';
+import { timeOf } from '../../src/cli/terminal/time-options.ts';
 
 it('a running window says what was spent in it and when it resets', () => {
   expect([
@@ -29,4 +30,15 @@ it('both limits stand in one cell', () => {
     limitsText({ usageLimit: null, ...monthly }),
     limitsText({ usageLimit: null, ...none }),
   ]).toEqual(['25 in all, 10 per 1 day', '10 per calendar month', '-']);
+});
+
+it('today, week and month mean the begin of it, and any other time is left as it is', () => {
+  const now = Date.parse('2026-03-05T12:34:56.789Z');
+  expect(['today', 'week', 'month', '2026-01-31', undefined].map((text) => timeOf(text, now))).toEqual([
+    '2026-03-05T00:00:00.000Z',
+    '2026-03-02T00:00:00.000Z',
+    '2026-03-01T00:00:00.000Z',
+    '2026-01-31',
+    undefined,
+  ]);
 });

@@ -286,3 +286,16 @@ describe('the command line', () => {
     expect(bytes.some((each) => each.includes('https://models.example/v1'))).toBe(true);
   });
 });
+
+describe('portcullis custom-models add', () => {
+  it('warns of a price that was probably meant per token', async () => {
+    await portcullis.run('custom-providers', 'add', 'odd', '--base-url', 'https://odd.example/v1', '--keyless');
+    const add = (model: string, price: string) =>
+      portcullis.run('custom-models', 'add', 'odd', model, '--price', `prompt=${price}`);
+    expect([(await add('low', '0.000003')).stderr, (await add('usual', '0.001')).stderr]).toEqual([
+      'portcullis: warning: A price of low is below 0.001 USD per million tokens: was it meant per token?\n',
+      '',
+    ]);
+    expect((await add('free', '0')).stderr).toBe('');
+  });
+});
