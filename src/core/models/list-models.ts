@@ -39,7 +39,7 @@ export type ListModels = (
   which?: 'usable' | 'all',
 ) => Promise<ListedModels>;
 
-export const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
+const only = (models: readonly CatalogModel[], keep: (mapping: Mapping) => boolean): CatalogModel[] =>
   models
     .map((model) => ({ ...model, mappings: model.mappings.filter(keep) }))
     .filter(({ mappings }) => mappings.length > 0);

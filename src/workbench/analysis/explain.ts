@@ -145,7 +145,7 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, 
 }
 
 /** An alias in the words of the management API. */
-export const aliasView = ({ id, name, projectId, models, weights }: Alias): ExplainedAlias => ({
+const aliasView = ({ id, name, projectId, models, weights }: Alias): ExplainedAlias => ({
   id,
   name,
   projectId,

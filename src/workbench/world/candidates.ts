@@ -55,7 +55,7 @@ const hasOwn = ({ providers, tagSets, keys, aliases }: OrganizationProviders): b
 const NOTHING_OWN = { tagSets: [], keys: [] };
 
 /** How an organization sees mappings; as they are where its tags are not known. */
-export const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
+const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
   seenBy(organizations.get(organizationId)?.providers ?? NOTHING_OWN);
 
 /** The names that a caller's organization and project have given to models. */
