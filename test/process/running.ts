@@ -77,6 +77,13 @@ export async function serve(env: ServeEnvironment): Promise<ServingProcess> {
   return untilServing(start(process.execPath, [...cliCommand.args, 'serve'], serveEnv(env)), isFirst);
 }
 
+/** The same by a checkout of another commit, which has its own `node_modules`. */
+export function serveCheckout(folder: string, env: ServeEnvironment): Promise<ServingProcess> {
+  const isFirst = !existsSync(databasePath(env.DATA_DIR));
+  const args = [...cliCommand.args.slice(0, -1), path.join(folder, 'src/cli.ts'), 'serve'];
+  return untilServing(start(process.execPath, args, serveEnv(env), folder), isFirst);
+}
+
 /** The same for all tests of a file; its last hook must end the process. @param nodeArgs for Node itself */
 export async function serveTests(env: ServeEnvironment, nodeArgs: readonly string[]): Promise<ServingProcess> {
   const isFirst = !existsSync(databasePath(env.DATA_DIR));
