@@ -85,7 +85,7 @@ const chat = (owner: string, model: string, more: object = {}): Promise<Answer> 
 const servedBy = ({ json: body }: Answer): unknown => Object(Object(body).metadata).used_provider;
 const errorOf = ({ json: body }: Answer): Record<string, unknown> => Object(Object(body).error);
 
-it('each developer has a budget of their own and a key', async () => {
+it('each developer has a budget of their own and a key', { timeout: 120_000 }, async () => {
   for (const name of DEVELOPERS) {
     await command('members', 'add', `${name}@example.com`, '--name', name);
     await command('budgets', 'set', '--member', `${name}@example.com`, '--period-limit', '50', '--period', '1month');
