@@ -187,8 +187,7 @@ describe('portcullis rules', () => {
     const widened = await portcullis.run('rules', 'update', id, '--max-input-price', '100');
     const listed = widened.stdout.replaceAll(/_[0-9a-f]{32}/g, '_1').replaceAll(/ {2,}/g, '  ');
     expect(listed).toContain(
-      'Newly permitted: 1 (pairs of a key or member and a mapping).\nKEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS\n' +
-        'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0\n',
+      '1 access is new: First gateway key may call sandbox/sandbox-paid from 0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0.\n',
     );
     for (const each of [id, only.id]) await portcullis.run('rules', 'remove', each);
   });
@@ -203,9 +202,7 @@ describe('portcullis rules', () => {
         .map((line) => line.replaceAll(/ {2,}/g, '  ')),
     });
     const cells = [
-      'Newly permitted: 1 (pairs of a key or member and a mapping).',
-      'KEY OR MEMBER  MAPPING  CALLABLE  FROM ADDRESS',
-      'key_1 (First gateway key)  sandbox/sandbox-paid  yes  0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0',
+      '1 access is new: First gateway key may call sandbox/sandbox-paid from 0.0.0.0-192.0.2.0, 192.0.2.2-255.255.255.255, ::/0.',
       '',
     ];
     const titles = 'ID  OWNER  TYPE  VALUE  MODE  STATUS  DESCRIPTION';

@@ -9,8 +9,9 @@ import type {
   RuleWidening,
 } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
+import { plainText } from '../../lib/text.ts';
 import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
-import { addressText, callableCell, nameOf, PAIRS } from './access-output.ts';
+import { addressText, callableCell, nameOf } from './access-output.ts';
 import { showDecisionsWithShadow } from './log-output.ts';
 import { printRuleTable } from './rule-table.ts';
 
@@ -129,9 +130,14 @@ export function showWidening(widens: RuleWidening | null): void {
     print('No new access.');
     return;
   }
+  const [only] = widens.cells;
+  if (widens.count === 1 && only !== undefined) {
+    print(`1 access is new: ${newAccess(only)}.`);
+    return;
+  }
   const shown = widens.cells.slice(0, MOST_CELLS);
-  const more = widens.count - shown.length;
-  print(`Newly permitted: ${widens.count} ${PAIRS}${more > 0 ? `; first ${shown.length} shown` : ''}.`);
+  const more = widens.count > shown.length ? `; the first ${shown.length} are shown` : '';
+  print(`${widens.count} accesses are new${more}:`);
   const rows = shown.map(({ holder, mapping, credential, addresses, moreAddresses }): Cell[] => [
     { text: nameOf(holder) },
     { text: mapping },
@@ -139,6 +145,12 @@ export function showWidening(widens: RuleWidening | null): void {
     { text: addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]) },
   ]);
   printTable(['KEY OR MEMBER', 'MAPPING', 'CALLABLE', 'FROM ADDRESS'], rows, '');
+}
+
+function newAccess({ holder, mapping, credential, addresses, moreAddresses }: RuleWidening['cells'][number]): string {
+  const ranges = addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]);
+  const from = ranges === 'any' ? '' : ` from ${ranges}`;
+  return `${plainText(holder.name || holder.id)} may call ${mapping}${from}${credential ? '' : ', for which there is no credential'}`;
 }
 
 export function showRemovedRule(deletion: RuleDeletion, { json }: Format): void {
