@@ -39,7 +39,8 @@ const wrapped = (session: string): Line[] =>
     return pieces.map((text) => ({ text, colour: colourOf(line) }));
   });
 
-function draw(session: string): string {
+/** @param title what the picture shows, for those who do not see it */
+function draw(title: string, session: string): string {
   const lines = wrapped(session);
   const width = Math.ceil(COLUMNS * CHARACTER) + 2 * MARGIN;
   const height = TITLE_BAR + lines.length * LINE + MARGIN;
@@ -52,6 +53,7 @@ function draw(session: string): string {
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="${FONT}">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${width}" height="${height}" rx="10" fill="#0d1117"/>`,
     ...lights,
     ...rows,
@@ -64,5 +66,10 @@ function draw(session: string): string {
 export function terminalPictures(): Map<string, string> {
   const page = readFileSync(path.join(root, PAGE), 'utf8');
   const marked = page.matchAll(/^<!-- pictured: ([\w-]+\.svg) -->\n+```console\n([\s\S]+?)\n```$/gm);
-  return new Map([...marked].map(([, file = '', session = '']) => [`${FOLDER}/${file}`, draw(session)]));
+  const titles = new Map(
+    [...page.matchAll(/!\[([^\]]+)\]\(scripts\/pages\/([\w-]+\.svg)\)/g)].map(([, title = '', file = '']) => [file, title]),
+  );
+  return new Map(
+    [...marked].map(([, file = '', session = '']) => [`${FOLDER}/${file}`, draw(titles.get(file) ?? '', session)]),
+  );
 }
