@@ -67,7 +67,10 @@ export function terminalPictures(): Map<string, string> {
   const page = readFileSync(path.join(root, PAGE), 'utf8');
   const marked = page.matchAll(/^<!-- pictured: ([\w-]+\.svg) -->\n+```console\n([\s\S]+?)\n```$/gm);
   const titles = new Map(
-    [...page.matchAll(/!\[([^\]]+)\]\(scripts\/pages\/([\w-]+\.svg)\)/g)].map(([, title = '', file = '']) => [file, title]),
+    [...page.matchAll(/!\[([^\]]+)\]\(scripts\/pages\/([\w-]+\.svg)\)/g)].map(([, title = '', file = '']) => [
+      file,
+      title,
+    ]),
   );
   return new Map(
     [...marked].map(([, file = '', session = '']) => [`${FOLDER}/${file}`, draw(titles.get(file) ?? '', session)]),
