@@ -230,7 +230,11 @@ function alwaysAsk(): interactionPolicy.Prompt[] {
 }
 
 /** What is wrong with an application's request, for a person. */
-function faultText({ cause, message }: Error, description: string | undefined): string {
+function faultText(error: Error, description: string | undefined): string {
+  const { cause, message } = error;
+  if (error instanceof errors.InvalidClient && cause === undefined) {
+    return 'This application is not known here: connect it again.';
+  }
   if (cause instanceof DocumentFault) return `The application's request cannot be answered. ${cause.message}`;
   return `The application's request cannot be answered: ${description ?? message}.`;
 }

@@ -122,6 +122,7 @@ async function fetchesAfter({ clientId }: Application, times: readonly number[])
 }
 
 const REFUSED = '400 The application&#39;s request cannot be answered';
+const UNKNOWN = 'This application is not known here: connect it again.';
 
 const statusOf = async (token: string): Promise<number> => (await rpc(gateway, 'tools/list', {}, { token })).status;
 
@@ -138,7 +139,7 @@ describe('such clients', () => {
       const { place, id } = newPlace();
       answers.set(place, sendJson(metadataOf(id)));
       const { page } = await new Application(local, signedIn(local), id).askConsent();
-      expect([page.status, alertsOf(page), asked]).toEqual([400, [`${REFUSED.slice(4)}: client is invalid.`], []]);
+      expect([page.status, alertsOf(page), asked]).toEqual([400, [UNKNOWN], []]);
     } finally {
       await local.close();
     }
@@ -364,7 +365,7 @@ describe('a metadata document', () => {
     ['a user', (id: string) => id.replace('https://', 'https://app.example@')],
     ['steps up', (id: string) => id.replace('/clients/', '/clients/../')],
   ])('is not asked for by an address with %s', async (_, changed) => {
-    expect([await refusalOf(changed(newPlace().id)), asked]).toEqual([`${REFUSED}: client is invalid.`, []]);
+    expect([await refusalOf(changed(newPlace().id)), asked]).toEqual([`400 ${UNKNOWN}`, []]);
   });
 
   it('is not asked for by an address of more than 2,000 characters', async () => {

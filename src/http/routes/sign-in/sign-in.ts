@@ -170,7 +170,7 @@ ${
 <p class="fault" role="alert"></p>
 </div>`
 }
-<p class="hint">Forgot your password? An administrator can create a sign-in link for you: <code>portcullis members sign-in-link</code>.</p>
+<p class="hint">Forgot your password? Ask an owner or an admin of your organization for a sign-in link. If you run this gateway yourself, make one: <code>portcullis members sign-in-link &lt;your e-mail&gt;</code>.</p>
 </section>`,
   });
 }
