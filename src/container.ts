@@ -5,7 +5,7 @@ import { createLogReader } from './admin/log/log-reader.ts';
 import { RefusedRecorder } from './admin/log/record-refused.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
-import { watchBudgets } from './admin/tenants/budgets.ts';
+import { listWatchedBudgets } from './admin/tenants/budgets.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
 import { createUsageReporter } from './admin/usage/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
@@ -207,7 +207,7 @@ async function build(
     bundleDigest: () => policy.inForce().bundle.digest,
     policyTimes: () => policy.inForce().status,
     refusalCodes: REFUSAL_CODES,
-    budgets: config.budgetMetrics ? () => store.read((db) => watchBudgets(db, clock.now())) : undefined,
+    budgets: config.budgetMetrics ? () => store.read((db) => listWatchedBudgets(db, clock.now())) : undefined,
     loads: { gateway: gateway.load, management: managementLoad },
     cacheEntries: gateway.cacheEntries,
     cacheBytes: gateway.cacheBytes,

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createCustomModel } from '../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../src/admin/providers/custom-providers.ts';
 import { createProviderKey } from '../src/admin/providers/provider-keys.ts';
-import { changeBudget, watchBudgets } from '../src/admin/tenants/budgets.ts';
+import { changeBudget, listWatchedBudgets } from '../src/admin/tenants/budgets.ts';
 import { createCatalog } from '../src/catalog/catalog.ts';
 import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
@@ -297,7 +297,7 @@ describe('the metrics', () => {
       const owner = { organizationId, scope: 'member', subjectId: `mem_${member}` } as const;
       setBudget(gateway.db, owner, { usageLimit: 1n, period: null });
     }
-    expect(watchBudgets(gateway.db, Date.now())).toHaveLength(500);
+    expect(listWatchedBudgets(gateway.db, Date.now())).toHaveLength(500);
   });
 
   it('are those of one container, besides those of the process', async () => {

@@ -125,6 +125,6 @@ describe("nothing of the tester's environment", () => {
 
     const { stdout } = await start(process.execPath, ['-p', 'Object.keys(process.env).sort().join()'], {}).ended;
 
-    expect(stdout).toBe('NETWORK_GUARD_LOG,NODE_OPTIONS,PATH\n');
+    expect(stdout).toBe('CHECK_PROVIDERS,NETWORK_GUARD_LOG,NODE_OPTIONS,PATH\n');
   });
 });

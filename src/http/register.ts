@@ -22,7 +22,8 @@ export function register<Id extends string>(
   stepsBefore: (operation: Operation) => readonly AppMiddleware[] = () => [],
 ): void {
   for (const operation of operations) {
-    const steps = [...stepsBefore(operation), ...[entryOf(handlers, operation.id) ?? []].flat()];
-    router[operation.method](routePath(operation), ...steps);
+    const handler = entryOf(handlers, operation.id);
+    if (handler === undefined) throw new Error(`The operation ${operation.id} has no handler.`);
+    router[operation.method](routePath(operation), ...stepsBefore(operation), ...[handler].flat());
   }
 }

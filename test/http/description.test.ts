@@ -40,14 +40,14 @@ it('only the pages and OAuth, which no document describes, put routes past the t
   expect(putting.sort()).toEqual(['pages/pages.ts', 'register.ts', 'routes/oauth/endpoints.ts']);
 });
 
-it('an operation without a handler, and a handler without an operation, do not compile', () => {
+it('an operation without a handler, and a handler without an operation, do not compile, and are not registered', () => {
   const [health] = COMMON;
   const answer = () => undefined;
   const misspelt = { getHelth: answer };
   // @ts-expect-error
-  expect(() => register(new Router(), [health], {})).toThrow('get `/health`: `middleware` must be a function');
+  expect(() => register(new Router(), [health], {})).toThrow('The operation getHealth has no handler.');
   // @ts-expect-error
-  expect(() => register(new Router(), [health], misspelt)).toThrow('get `/health`: `middleware` must be a function');
+  expect(() => register(new Router(), [health], misspelt)).toThrow('The operation getHealth has no handler.');
   // @ts-expect-error
   expect(misspelt satisfies Partial<Handlers<CommonId>>).toEqual({ getHelth: answer });
   // @ts-expect-error

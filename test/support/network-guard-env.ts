@@ -6,8 +6,8 @@ type Environment = Readonly<Record<string, string>>;
 export const GUARD_URL = new URL('./network-guard.js', import.meta.url).href;
 
 /**
- * The environment of a process that a test starts: what it needs to run and be guarded, and what the test says. Nothing of the
- * tester's own, who may have real credentials there.
+ * The environment of a process that a test starts: what it needs to run, to be guarded and to ask no provider by itself, and what
+ * the test says. Nothing of the tester's own, who may have real credentials there.
  */
 export const childEnv = (env: Environment = {}): Environment => ({
   PATH: process.env.PATH ?? delimiter,

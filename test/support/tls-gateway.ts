@@ -12,8 +12,15 @@ const read = (name: string): string => readFileSync(path.join(import.meta.dirnam
 /** A key and its certificate for `gateway.example` and `localhost`, for tests alone. */
 export const TLS = { key: read('key.pem'), cert: read('cert.pem') } as const;
 
-/** Lets every client of this process know the certificate. */
-export const trustTls = (): void => setDefaultCACertificates([...getCACertificates('default'), TLS.cert]);
+/**
+ * Lets every client of this process trust the certificate, until the function that it returns is called: the files of the quick
+ * suite share a process.
+ */
+export function trustTls(): () => void {
+  const before = getCACertificates('default');
+  setDefaultCACertificates([...before, TLS.cert]);
+  return () => setDefaultCACertificates(before);
+}
 
 /** `origin` is where clients reach it: the proxy. */
 export interface TlsGateway extends TestGateway {
@@ -29,7 +36,7 @@ export const CALLER = '203.0.113.7';
  * @param rewritesHost the proxy names the gateway's own address as `Host`, as some do by default
  */
 export async function startTlsGateway(name: string, { rewritesHost = false } = {}): Promise<TlsGateway> {
-  trustTls();
+  const distrust = trustTls();
   let inner = '';
   const proxy = createServer(TLS, (request, response) => {
     const host = rewritesHost ? { host: new URL(inner).host } : {};
@@ -50,6 +57,7 @@ export async function startTlsGateway(name: string, { rewritesHost = false } = {
       proxy.close();
       proxy.closeAllConnections();
       await gateway.close();
+      distrust();
     },
   };
 }

@@ -135,7 +135,7 @@ export function boundsText({ most, shared }: NewKeyBounds): string | undefined {
 const ADVICE = 'An owner or an admin can allow more.';
 
 /** `10 USD per 1 month` */
-export const periodText = ({ limit, value, unit, alignment }: NewPeriod): string =>
+const periodText = ({ limit, value, unit, alignment }: NewPeriod): string =>
   `${formatUsd(limit)} USD per ${alignment === undefined ? `${value} ${unit}${value === 1 ? '' : 's'}` : `calendar ${unit}`}`;
 
 function checkUsageLimit(asked: bigint | null, most: bigint | null): void {

@@ -65,7 +65,7 @@ export function changeBudget(db: Database, actor: Actor, owner: BudgetOwner, bod
 const MAX_WATCHED = 500;
 
 /** The limits of budgets as metrics show them, at `now` in epoch ms. */
-export const watchBudgets = (db: Database, now: number): WatchedBudget[] =>
+export const listWatchedBudgets = (db: Database, now: number): WatchedBudget[] =>
   store.listAllBudgets(db, MAX_WATCHED).flatMap((budget) => {
     const { scope, subjectId: id, usageLimit, usage, periodUsageLimit } = budget;
     const limits = [

@@ -3,7 +3,7 @@ import { type LimitedEndpoint, limitsOf, type RateLimits, type RateScope } from 
 import type { Principal } from './principal.ts';
 
 /** How long a window lasts, in milliseconds. */
-export const WINDOW_MS = 60_000;
+const WINDOW_MS = 60_000;
 
 /** Most windows and shares in them that a meter remembers; beyond, the window that began first is forgotten. */
 const MAX_REMEMBERED = 50_000;

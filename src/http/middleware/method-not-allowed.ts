@@ -59,8 +59,18 @@ const DOORS: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** `/v1`, `/v1/v1`, `/api/v1`, `/openai`: how base URLs of clients end. */
-const BASES = /^(?:\/(?:api|openai|v[0-9][a-z0-9]{0,9}))+(?=\/)/i;
+/** A step with which base URLs of clients end: `/v1`, `/v1/v1`, `/api/v1`, `/openai`. */
+const BASE = /^(?:api|openai|v[0-9][a-z0-9]{0,9})$/i;
+
+/** A path without those that it begins with; its last step stays. */
+function withoutBases(path: string): string {
+  let rest = path;
+  for (;;) {
+    const end = rest.indexOf('/', 1);
+    if (end === -1 || !BASE.test(rest.slice(1, end))) return rest;
+    rest = rest.slice(end);
+  }
+}
 
 const SERVED = gateway.operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).join(', ');
 
@@ -71,7 +81,7 @@ function gatewayHint(path: string): string {
   if (path === '/v1/master' || path.startsWith('/v1/master/')) {
     return ' The master API has a listener of its own: MANAGEMENT_HOST and MANAGEMENT_PORT.';
   }
-  const rest = withoutFinalSlashes(path).replace(BASES, '');
+  const rest = withoutBases(withoutFinalSlashes(path));
   const meant = [`/v1${rest}`, rest].find((each) => OF_CALLS.has(each) && each !== path);
   if (meant === '/mcp') return ' The path of MCP is /mcp.';
   if (meant !== undefined) return ` The path is ${meant}: the base URL of an OpenAI client ends in /v1, once.`;
@@ -80,7 +90,7 @@ function gatewayHint(path: string): string {
 
 /** The same on the management listener, where calls come by mistake. */
 const managementHint = (path: string): string =>
-  DOORS.has(path.replace(BASES, '').split(/[/:]/, 2)[1] ?? '') || path === '/mcp'
+  DOORS.has(withoutBases(path).split(/[/:]/, 2)[1] ?? '') || path === '/mcp'
     ? ' This is the management listener. Calls go to the gateway: HOST and PORT.'
     : '';
 

@@ -24,7 +24,7 @@ export interface RefusedFilter {
 }
 
 /** Rows at most, of all organizations: what comes beyond is only counted. */
-export const MOST_REFUSED = 100_000;
+const MOST_REFUSED = 100_000;
 
 /** Keeps some, as many as there is room for. */
 export function keepRefused(db: Database, requests: readonly RefusedRequest[]): void {

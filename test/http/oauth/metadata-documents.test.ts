@@ -37,9 +37,10 @@ let documents: Awaited<ReturnType<typeof serveDocuments>>;
 /** The same, at a port that is not opened. */
 let hidden: Awaited<ReturnType<typeof serveDocuments>>;
 let gateway: TestGateway;
+let distrust: () => void;
 
 beforeAll(async () => {
-  trustTls();
+  distrust = trustTls();
   documents = await serveDocuments();
   hidden = await serveDocuments();
   gateway = await startGateway({
@@ -56,6 +57,7 @@ afterAll(async () => {
     server.close();
     server.closeAllConnections();
   }
+  distrust();
 });
 
 afterEach(() => {

@@ -26,11 +26,16 @@ describe('POST /v1/master/custom-providers is refused for', () => {
       '/fields/1',
       '`models` can choose another model, a longer answer or a higher price. It cannot be let through.',
     ],
-    ...['Acme', 'a--b', '-a', 'a-', 'a1', 'a/b', '', 'a\nb'].map((name): [object, string, string] => [
+    ...['Acme', 'a--b', '-a', 'a-', 'a1', 'a/b', ''].map((name): [object, string, string] => [
       { name },
       '/name',
       `/name (${JSON.stringify(name)}) ${NAME}`,
     ]),
+    [
+      { name: 'a\nb' },
+      '/name',
+      '/name holds U+000A: control characters and characters that cannot be seen are not allowed.',
+    ],
     ...['openai', 'anthropic', 'sandbox', 'custom'].map((name): [object, string, string] => [
       { name },
       '/name',

@@ -34,10 +34,13 @@ it('a platform key calls no models', async () => {
   });
 });
 
-it('an unknown model', async () => {
-  const body = { request: { model: 'gpt-9' } };
+it.each([
+  ['of no likeness to another', 'no-such-model', ''],
+  ['that nearly has the name of another', 'gpt-4o-mni', ' Did you mean `gpt-4o-mini`?'],
+])('an unknown model %s', async (_, model, hint) => {
+  const body = { request: { model } };
   expect(await outcome(server.request('POST', '/v1/master/policy/evaluate', { body }))).toEqual({
     status: 404,
-    body: refused('model_not_found', 'The model `gpt-9` does not exist.'),
+    body: refused('model_not_found', `The model \`${model}\` does not exist.${hint}`),
   });
 });

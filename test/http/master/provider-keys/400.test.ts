@@ -45,8 +45,16 @@ describe('POST /v1/master/provider-keys is refused for', () => {
 
   it.each([
     [{ token: `${SECRET} ` }, TOKEN],
-    [{ token: `${SECRET}\r\nx-evil: 1` }, TOKEN],
-    [{ token: [SECRET] }, '/token must be 1 to 4096 visible ASCII characters without blanks.'],
+    [
+      { token: `${SECRET}\r\nx-evil: 1` },
+      '/token holds U+000D: control characters and characters that cannot be seen are not allowed.',
+    ],
+    [
+      { token: `${SECRET}\u202e` },
+      '/token holds U+202E: control characters and characters that cannot be seen are not allowed.',
+    ],
+    [{ token: `${SECRET}é` }, TOKEN],
+    [{ token: [SECRET] }, TOKEN],
     [{ apiKey: SECRET }, '/apiKey is not a known field.'],
     [{ baseUrl: [SECRET] }, '/baseUrl must be of type string or null.'],
   ])('a secret in the wrong form or place, which the answer does not repeat: %j', async (fields, message) => {
