@@ -24,6 +24,8 @@ export interface RunningProcess {
   readonly child: ChildProcess;
   /** What it has said so far. */
   said(): string;
+  /** The same on its standard error. */
+  complained(): string;
   readonly ended: Promise<Ended>;
 }
 
@@ -50,7 +52,7 @@ function spawned(command: string, args: readonly string[], env: Environment, cwd
     child.on('error', reject);
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
-  return { child, said: () => stdout, ended };
+  return { child, said: () => stdout, complained: () => stderr, ended };
 }
 
 /** A command line of `portcullis`, by its launcher, to its end. */
