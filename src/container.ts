@@ -9,7 +9,8 @@ import { listWatchedBudgets } from './admin/tenants/budgets.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
 import { createUsageReporter } from './admin/usage/usage-reporter.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
-import type { Config } from './config/config.ts';
+import { type Config, readConfig } from './config/config.ts';
+import type { Reload, Variables } from './config/env-file.ts';
 import { servedProviders } from './config/service-provider.ts';
 import { Rates } from './core/access/rate-limit.ts';
 import { type UnnamedModels, unnamedModels } from './core/models/unnamed-models.ts';
@@ -26,12 +27,13 @@ import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { pictureFault } from './mcp/preview.ts';
 import { REFUSAL_CODES } from './policy/archive/bundle-refused.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
-import { beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
+import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
 import { lockDataDir } from './store/db/lock.ts';
 import { positionNow } from './store/ledger/call-follower.ts';
 import { createRecordingCheck } from './store/recording-check.ts';
-import { loadSecrets } from './store/secrets/secrets.ts';
+import { loadSecrets, type ServerKey, type ServerKeys } from './store/secrets/secrets.ts';
+import { noteServing } from './store/secrets/serving.ts';
 import { createStore } from './store/store.ts';
 import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
@@ -55,6 +57,11 @@ export interface Container {
   readonly providers: readonly ActiveProvider[];
   /** What a first start created; undefined on every later one. */
   readonly firstRun: FirstRun | undefined;
+  /**
+   * Takes from another environment the credentials and addresses of providers, the log's level and the token for metrics, and reads
+   * the server's secrets again. What is wrong changes nothing. Both are logged. @returns the environment, where it was taken
+   */
+  reload(find: () => Reload): Promise<Variables | undefined>;
   /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
   close(): Promise<void>;
 }
@@ -82,7 +89,11 @@ async function build(
   // Next to a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
   if (create) beginDatabase(config.dataDir);
-  const { peppers, encryptionKeys, signingKey } = loadSecrets(config.dataDir, { create, given: config.secrets });
+  const secrets = loadSecrets(config.dataDir, { create, given: config.secrets });
+  const { signingKey } = secrets;
+  // Everyone who uses them refers to these lists: a reload changes what they hold.
+  const peppers = takenKeys(secrets.peppers);
+  const encryptionKeys = takenKeys(secrets.encryptionKeys);
   const telemetry = createTelemetry({ level: config.logLevel, accessLog: config.accessLog });
   closers.add(() => telemetry.close());
   const running = readBuild();
@@ -177,6 +188,7 @@ async function build(
   closers.add(
     startFollowingCalls({ databasePath: databasePath(config.dataDir), decisionFile, store, turns, telemetry }),
   );
+  let { metricsToken } = config;
   const managementApp = createManagementApp({
     store,
     catalog,
@@ -185,7 +197,7 @@ async function build(
     usageReporter,
     logReader,
     peppers,
-    encryptionKey: encryptionKeys[0],
+    encryptionKeys,
     allowPrivateUpstreams: config.allowPrivateUpstreams,
     trustedProxies: config.trustedProxies ?? undefined,
     telemetry,
@@ -199,7 +211,7 @@ async function build(
     // Nobody administers from another site's page.
     allowedOrigins: [],
     bodyLimits: bodyLimitsOf(config),
-    metricsToken: config.metricsToken,
+    metricsToken: () => metricsToken,
   });
   telemetry.watch({
     ...running,
@@ -232,12 +244,34 @@ async function build(
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));
 
+  noteServing(config.dataDir, { peppers, encryptionKeys });
   return {
     gateway: front,
     management,
     build: running,
     firstRun: first,
     providers: await store.read((db) => listActiveProviders(db, config)),
+    async reload(find) {
+      try {
+        const { env, taken, waiting } = find();
+        const next = readConfig({ ...env, ENV_FILE: undefined });
+        const loaded = loadSecrets(config.dataDir, { create: false, given: next.secrets });
+        const check = { dataDir: config.dataDir, given: next.secrets, now: clock.now() };
+        await store.read((db) => assertSecretsFit(db, loaded, check));
+        gateway.renewProviders(next);
+        metricsToken = next.metricsToken;
+        takeKeys(peppers, loaded.peppers);
+        takeKeys(encryptionKeys, loaded.encryptionKeys);
+        noteServing(config.dataDir, { peppers, encryptionKeys });
+        telemetry.info('SIGHUP: the environment file and the secrets were read again', { taken });
+        if (waiting.length > 0) telemetry.warn('changed settings wait for a restart', { waiting });
+        telemetry.setLevel(next.logLevel);
+        return env;
+      } catch (error) {
+        telemetry.warn('SIGHUP changed nothing', { error: error instanceof Error ? error.message : String(error) });
+        return undefined;
+      }
+    },
     close: () => closers.close(),
   };
 }
@@ -252,6 +286,15 @@ function warnOfLowPrices({ upstreams }: Config, telemetry: Telemetry): void {
       models: low.map(({ id }) => id),
     });
   }
+}
+
+type HeldKeys = [ServerKey, ...ServerKey[]];
+
+const takenKeys = ([first, ...others]: ServerKeys): HeldKeys => [first, ...others];
+
+function takeKeys(held: HeldKeys, [first, ...others]: ServerKeys): void {
+  held[0] = first;
+  held.splice(1, held.length, ...others);
 }
 
 /** A configured model may be a custom one of an organization, so that the catalogue does not know it is no reason not to start. */

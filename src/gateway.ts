@@ -67,6 +67,8 @@ export interface Gateway {
   readiness(): Promise<string | undefined>;
   /** Tries the credentials of the environment, in the background. */
   checkProviders(): Promise<void>;
+  /** Takes other credentials and addresses of providers, from the next call on. */
+  renewProviders(config: Pick<Config, 'upstreams' | 'serviceProviders'>): void;
   /** The next decision is made by this policy. */
   activate(next: PolicyInForce): void;
   cacheEntries(): number;
@@ -213,6 +215,7 @@ export async function createGateway(deps: GatewayDeps, closers: Closers): Promis
   });
   return {
     app,
+    renewProviders: providers.renew,
     load,
     readiness,
     checkProviders: () => checkEnvironment(environmentAccesses(config, providers), { transport, telemetry, stopping }),

@@ -1,5 +1,6 @@
 import type { FirstRun } from './admin/sign-in/first-run.ts';
 import { type Config, readConfig, settingHints } from './config/config.ts';
+import { reloadOf, type Variables, withEnvFile } from './config/env-file.ts';
 import { type Container, createContainer } from './container.ts';
 import { signInUrl } from './domain/page-links.ts';
 
@@ -43,6 +44,22 @@ function greeting({ build, gateway, management, providers }: Container, { logLev
 ${logLevel === 'debug' ? DEBUG_WARNING : ''}`;
 }
 
+/**
+ * Reads `ENV_FILE` and the server's secrets again at each SIGHUP, one after the other, once the server runs. A fault there
+ * changes nothing, and the log names it in one line.
+ */
+function reloadOnHangup(given: Variables, started: Promise<Container>): void {
+  let env = withEnvFile(given);
+  let last: Promise<unknown> = started;
+  async function reload(): Promise<void> {
+    const container = await started;
+    env = (await container.reload(() => reloadOf(env, withEnvFile(given)))) ?? env;
+  }
+  process.on('SIGHUP', () => {
+    last = last.then(reload, () => undefined);
+  });
+}
+
 /** Resolves with the name of the first signal that asks the process to stop; the second one ends it at once. */
 function stopRequested(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -54,6 +71,8 @@ function stopRequested(): Promise<NodeJS.Signals> {
     };
     process.on('SIGTERM', ask);
     process.on('SIGINT', ask);
+    // A terminal that is closed sends it too.
+    if (process.stdin.isTTY) process.on('SIGHUP', ask);
   });
 }
 
@@ -65,9 +84,11 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   const stop = stopRequested();
   // Database, secrets and logs are the owner's alone, in a data directory that others may enter too.
   process.umask(0o077);
-  for (const hint of settingHints(env)) process.stderr.write(`portcullis: warning: ${hint}\n`);
+  for (const hint of settingHints(withEnvFile(env))) process.stderr.write(`portcullis: warning: ${hint}\n`);
   const config = readConfig(env);
-  const container = await createContainer(config);
+  const starting = createContainer(config);
+  if (!process.stdin.isTTY) reloadOnHangup(env, starting);
+  const container = await starting;
   process.stdout.write(greeting(container, config));
   if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, config, container.firstRun)}\n`);
   const signal = await stop;

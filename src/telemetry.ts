@@ -83,6 +83,8 @@ export interface Telemetry
   ran(what: string, startedAt: number, bytes?: number): void;
   /** True while the event loop is more than 200 ms late, and for a second after it was. */
   isLate(): boolean;
+  /** Writes from now on what is at least as severe; a log that was silent at the start stays so. */
+  setLevel(level: TelemetryOptions['level']): void;
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   /** Resolves when all that was logged has been handed to the system. */
@@ -213,6 +215,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       const amounts = { cost: formatUsd(cost), reserved: formatUsd(reserved) };
       log.warn({ callId, ...amounts }, 'a call cost more than was reserved for it');
       overReserved();
+    },
+    setLevel: (level) => {
+      log.level = level;
     },
     info: (message, fields = {}) => log.info(fields, message),
     warn: (message, fields = {}) => log.warn(fields, message),

@@ -10,6 +10,7 @@ import { validateEnvironment } from '../generated/validators.js';
 import { deepFreeze } from '../lib/deep-freeze.ts';
 import { entryOf, nearest } from '../lib/text.ts';
 import { ConfigError, explained, readList, readUrl } from './config-value.ts';
+import { withEnvFile } from './env-file.ts';
 import { PROVIDER_IDS } from './known-providers.ts';
 import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
 import type { UpstreamConfig } from './upstream-config.ts';
@@ -135,7 +136,7 @@ const SHAPES: Readonly<Record<string, { readonly description: string }>> = schem
  * @throws ConfigError naming the first variable that is wrong.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const variables = readEnvironment(env);
+  const variables = readEnvironment(withEnvFile(env));
   const config: Config = {
     gateway: { host: variables.HOST, port: Number(variables.PORT) },
     management: { host: variables.MANAGEMENT_HOST, port: Number(variables.MANAGEMENT_PORT) },

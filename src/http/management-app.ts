@@ -36,7 +36,7 @@ import type { AppMiddleware, RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
   /** With which metrics can be read from elsewhere than this machine. */
-  metricsToken: string | undefined;
+  metricsToken: () => string | undefined;
 }
 
 /** Bytes that a caller without a key may send. */

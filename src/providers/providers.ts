@@ -43,6 +43,10 @@ export interface Providers {
   serviceCredential(providerId: string): Credential | undefined;
   /** The operator has a credential for another provider than the sandbox, or one that asks for none. */
   readonly servesOthers: boolean;
+  /** Takes other credentials and addresses of the same providers. */
+  renew(configured: Pick<ProvidersOptions, 'upstreams' | 'serviceProviders'>): void;
+  /** Another number after each `renew`. */
+  revision(): number;
   /** A provider of an organization's own. */
   custom(provider: CustomProvider): Provider;
   /** A customer's own credential. */
@@ -85,7 +89,8 @@ interface Known {
 }
 
 export function createProviders(options: ProvidersOptions): Providers {
-  const { pepper, sandbox, upstreams, serviceProviders } = options;
+  const { pepper, sandbox } = options;
+  let revision = 0;
   const fingerprint = (secret: string) => ({ secret, apiKeyHash: apiKeyHash(secret, pepper) });
   const known = new Map<string, Known>();
   const add = (
@@ -103,18 +108,24 @@ export function createProviders(options: ProvidersOptions): Providers {
   const service = (secret: string | undefined): Credential =>
     secret === undefined ? { source: 'service' } : { source: 'service', ...fingerprint(secret) };
 
-  const byId = new Map(serviceProviders.map((each) => [each.id, each]));
-  for (const { id, wire, baseUrl } of KNOWN_PROVIDERS) {
-    const configured = byId.get(id);
-    const credential = configured?.apiKey === undefined ? undefined : service(configured.apiKey);
-    add(id, wire, configured?.baseUrl ?? baseUrl, credential, configured?.fields);
+  function take({ upstreams, serviceProviders }: Pick<ProvidersOptions, 'upstreams' | 'serviceProviders'>): void {
+    const byId = new Map(serviceProviders.map((each) => [each.id, each]));
+    for (const { id, wire, baseUrl } of KNOWN_PROVIDERS) {
+      const configured = byId.get(id);
+      const credential = configured?.apiKey === undefined ? undefined : service(configured.apiKey);
+      add(id, wire, configured?.baseUrl ?? baseUrl, credential, configured?.fields);
+    }
+    for (const { name, baseUrl, apiKey, fields } of upstreams) add(name, 'openai', baseUrl, service(apiKey), fields);
+    revision += 1;
   }
-  for (const { name, baseUrl, apiKey, fields } of upstreams) add(name, 'openai', baseUrl, service(apiKey), fields);
+  take(options);
   // Its key is no credential of anyone's, so that it has no fingerprint.
   if (sandbox !== undefined) add(SANDBOX, 'openai', `${sandbox.origin}/v1`, { source: 'service', secret: sandbox.key });
 
   return {
     servesOthers: [...known].some(([id, { credential }]) => id !== SANDBOX && credential !== undefined),
+    renew: take,
+    revision: () => revision,
     find: (providerId) => known.get(providerId)?.provider,
     serviceCredential: (providerId) => known.get(providerId)?.credential,
     custom: ({ name, wire, baseUrl, fields }) => ({

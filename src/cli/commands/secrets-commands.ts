@@ -4,9 +4,18 @@ import { type Config, readConfig } from '../../config/config.ts';
 import { systemClock } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Resealed } from '../../store/secrets/reseal.ts';
-import { dropPepper, type Rotated, rotateEncryptionKey, rotatePepper } from '../../store/secrets/rotate-secrets.ts';
+import {
+  addEncryptionKey,
+  dropPepper,
+  finishEncryptionKey,
+  type Rotated,
+  rotateEncryptionKey,
+  rotatePepper,
+} from '../../store/secrets/rotate-secrets.ts';
 import { readSecretNeeds, type SecretNeed } from '../../store/secrets/secret-needs.ts';
-import { whileNobodyServes, withDatabase } from '../run/stopped-server.ts';
+import { loadSecrets } from '../../store/secrets/secrets.ts';
+import { readServing, reloadServer } from '../../store/secrets/serving.ts';
+import { alsoWhileServed, withDatabase } from '../run/stopped-server.ts';
 import { checked, type Environment, secretsOf } from '../run/workspace.ts';
 import { print, printJson, printTable, warn } from '../terminal/output.ts';
 
@@ -17,10 +26,15 @@ interface Options {
 /** Which secrets are missing is what these commands show, and mend. */
 const MISSING = ['pepper', 'encryption key'] as const;
 
-/** Changes secrets while no server runs. What does not fit is refused before anything is opened. */
-function changing<T>(env: Environment, change: (db: Database, config: Config) => T): Promise<T> {
+/** Changes secrets; a server that runs has to take them. What does not fit is refused before anything is opened. */
+function changing<T>(
+  env: Environment,
+  change: (db: Database, config: Config, isServed: boolean) => T | Promise<T>,
+): Promise<T> {
   checked(readConfig(env), ...MISSING);
-  return whileNobodyServes(env, (config) => withDatabase(config, (db) => change(db, config), ...MISSING));
+  return alsoWhileServed(env, (config, isServed) =>
+    withDatabase(config, (db) => change(db, config, isServed), ...MISSING),
+  );
 }
 
 const PEPPER_HELP = `
@@ -43,7 +57,7 @@ export function secretsCommands(program: Command, env: Environment): void {
   listCommand(secrets, env);
   secrets
     .command('rotate-pepper')
-    .description('Hash keys under a new pepper, from their next use on. The server must be stopped.')
+    .description('Hash keys under a new pepper, from their next use on. A running server takes it at once.')
     .option('--json', 'print JSON')
     .addHelpText('after', PEPPER_HELP)
     .action(async ({ json }: Options) => {
@@ -55,10 +69,12 @@ export function secretsCommands(program: Command, env: Environment): void {
   rotateEncryptionCommand(secrets, env);
 }
 
-function newPepper(db: Database, { dataDir, secrets: given }: Config): string {
+async function newPepper(db: Database, { dataDir, secrets: given }: Config, isServed: boolean): Promise<string> {
   const record = ({ id, previousId }: Rotated): void =>
     recordServerChange(db, 'pepper', 'rotate', { before: { id: previousId }, after: { id } }, systemClock.now());
-  return rotatePepper(db, dataDir, given, record).id;
+  const { id } = rotatePepper(db, dataDir, given, record);
+  if (isServed) await reloadServer(dataDir, ({ peppers }) => peppers[0] === id);
+  return id;
 }
 
 interface ListedSecret {
@@ -115,28 +131,37 @@ function dropCommand(secrets: Command, env: Environment): void {
   secrets
     .command('drop-pepper')
     .argument('<id>', 'as `portcullis secrets list` shows it')
-    .description('Stop accepting a pepper. Refused while keys still use it. The server must be stopped.')
+    .description('Stop accepting a pepper. Refused while keys still use it.')
     .option('--force', 'give up the keys that use it, also when it is lost: they can never be used again')
     .option('--json', 'print JSON')
     .action(async (id: string, { force = false, json }: Options & { force?: boolean }) => {
-      const lost = await changing(env, (db, config) => endPepper(db, config, id, force));
+      const lost = await changing(env, (db, config, isServed) => endPepper(db, config, { id, force, isServed }));
       if (json) printJson({ id, deleted: true, lostKeys: lost });
       else print(`Dropped pepper ${id}.${lost === 0 ? '' : ` Keys lost with it: ${lost}.`}`);
     });
 }
 
 /** How many keys were lost with it. */
-function endPepper(db: Database, { dataDir, secrets: given }: Config, id: string, force: boolean): number {
+async function endPepper(
+  db: Database,
+  { dataDir, secrets: given }: Config,
+  { id, force, isServed }: { readonly id: string; readonly force: boolean; readonly isServed: boolean },
+): Promise<number> {
   const now = systemClock.now();
-  return dropPepper(db, dataDir, id, { given, force, now }, () =>
+  if (isServed && readServing(dataDir).peppers[0] === id) {
+    throw new Error(`The running server makes keys under pepper ${id}: reload it (SIGHUP) after the rotation.`);
+  }
+  const lost = dropPepper(db, dataDir, id, { given, force, now }, () =>
     recordServerChange(db, 'pepper', 'drop', { before: { id }, after: null }, now),
   );
+  if (isServed) await reloadServer(dataDir, ({ peppers }) => !peppers.includes(id));
+  return lost;
 }
 
 function rotateEncryptionCommand(secrets: Command, env: Environment): void {
   secrets
     .command('rotate-encryption-key')
-    .description('Seal all provider keys with a new encryption key. The server must be stopped.')
+    .description('Seal all provider keys with a new encryption key. A running server takes it at once.')
     .option('--json', 'print JSON')
     .addHelpText('after', ENCRYPTION_HELP)
     .action(async ({ json }: Options) => {
@@ -147,9 +172,24 @@ function rotateEncryptionCommand(secrets: Command, env: Environment): void {
     });
 }
 
+/** A server that runs knows the new key before anything is sealed with it, and forgets the old one last. */
+async function rotateUnderServer(db: Database, { dataDir, secrets: given }: Config): Promise<Resealed & Rotated> {
+  if (given.encryptionKeys.length > 0) {
+    const [{ id }] = loadSecrets(dataDir, { create: false, given }).encryptionKeys;
+    await reloadServer(dataDir, ({ encryptionKeys }) => encryptionKeys[0] === id);
+    return rotateEncryptionKey(db, dataDir, given);
+  }
+  const rotated = addEncryptionKey(db, dataDir);
+  await reloadServer(dataDir, ({ encryptionKeys }) => encryptionKeys[0] === rotated.id);
+  const resealed = finishEncryptionKey(db, dataDir);
+  await reloadServer(dataDir, ({ encryptionKeys }) => encryptionKeys.length === 1);
+  return { ...resealed, ...rotated };
+}
+
 /** What is sealed again belongs to many organizations: their common log has the ids of the two keys, and nothing of that. */
-function newEncryptionKey(db: Database, { dataDir, secrets: given }: Config): Resealed & Rotated {
-  const rotated = rotateEncryptionKey(db, dataDir, given);
+async function newEncryptionKey(db: Database, config: Config, isServed: boolean): Promise<Resealed & Rotated> {
+  const { dataDir, secrets: given } = config;
+  const rotated = isServed ? await rotateUnderServer(db, config) : rotateEncryptionKey(db, dataDir, given);
   const change = { before: { id: rotated.previousId }, after: { id: rotated.id } };
   recordServerChange(db, 'encryption_key', 'rotate', change, systemClock.now());
   return rotated;

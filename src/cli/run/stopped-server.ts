@@ -17,6 +17,28 @@ export async function whileNobodyServes<T>(env: Environment, work: (config: Conf
   }
 }
 
+/**
+ * Runs `work` also while a server uses the data directory, which it is then told of; without one, every server is kept away meanwhile.
+ */
+export async function alsoWhileServed<T>(
+  env: Environment,
+  work: (config: Config, isServed: boolean) => T | Promise<T>,
+): Promise<T> {
+  const config = readConfig(env);
+  process.umask(0o077);
+  let lock: { release(): void } | undefined;
+  try {
+    lock = lockDataDir(config.dataDir);
+  } catch (error) {
+    if (!(error instanceof DataDirInUse)) throw error;
+  }
+  try {
+    return await work(config, lock === undefined);
+  } finally {
+    lock?.release();
+  }
+}
+
 function lockFor(dataDir: string): { release(): void } {
   try {
     return lockDataDir(dataDir);

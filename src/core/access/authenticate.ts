@@ -79,10 +79,18 @@ function rememberedHashes(pepper: Pepper): (token: string) => string {
 
 /** Mistyped keys are recognized by their checksum, without a look-up; the status is read on every request. */
 export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps): Authenticate {
-  const hashes = peppers.map((pepper) => ({ pepper, hashOf: rememberedHashes(pepper) }));
+  // By pepper: a reload changes which there are.
+  const hashers = new WeakMap<Pepper, (token: string) => string>();
+  const hasherOf = (pepper: Pepper): ((token: string) => string) => {
+    const known = hashers.get(pepper);
+    if (known !== undefined) return known;
+    const made = rememberedHashes(pepper);
+    hashers.set(pepper, made);
+    return made;
+  };
   const find = async (token: string) => {
-    for (const { pepper, hashOf } of hashes) {
-      const secretHash = hashOf(token);
+    for (const pepper of peppers) {
+      const secretHash = hasherOf(pepper)(token);
       const found = await store.findKeyByHash(secretHash);
       if (found === undefined) continue;
       // A secret that is about to end keeps its pepper.

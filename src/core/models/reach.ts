@@ -66,10 +66,15 @@ export type FindReach = (
 type Access = Pick<Target, 'provider' | 'credential'>;
 
 export function createFindReach(deps: ReachDeps): FindReach {
-  const made = new WeakMap<OrganizationProviders, Map<string, Reach>>();
+  let made = new WeakMap<OrganizationProviders, Map<string, Reach>>();
+  let revision = deps.providers.revision();
   let id = 0;
   return async ({ organizationId, projectId }, known) => {
     const own = known ?? (await deps.store.organizationProviders(organizationId));
+    if (revision !== deps.providers.revision()) {
+      made = new WeakMap();
+      revision = deps.providers.revision();
+    }
     const byProject = getOrMake(made, own, () => new Map<string, Reach>());
     return getOrMake(byProject, projectId, () => {
       id += 1;

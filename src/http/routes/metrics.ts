@@ -10,7 +10,7 @@ export interface MetricsRouteDeps {
   /** All metrics, in Prometheus' text format. */
   exposition(): Promise<string>;
   /** Undefined: only this machine itself may look. */
-  metricsToken: string | undefined;
+  metricsToken: () => string | undefined;
 }
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
@@ -43,7 +43,7 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
 export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps) =>
   ({
     getMetrics: async (ctx) => {
-      assertMayLook(ctx.req, metricsToken);
+      assertMayLook(ctx.req, metricsToken());
       ctx.type = 'text/plain; version=0.0.4; charset=utf-8';
       ctx.body = await exposition();
     },

@@ -84,7 +84,8 @@ function readSecrets(dataDir: string, given: GivenSecrets): ServerSecrets {
   }
 }
 
-function assertSecretsFit(db: DatabaseReader, secrets: ServerSecrets, check: DataDirCheck): void {
+/** @throws Error that names what the database needs and the secrets lack, or that they belong to another one */
+export function assertSecretsFit(db: DatabaseReader, secrets: ServerSecrets, check: DataDirCheck): void {
   const { dataDir, given, now, dispensable = [] } = check;
   const [database, file] = [databasePath(dataDir), secretsPath(dataDir)];
   if (!dispensable.includes('signing key') && !isKeyOfChain(db, secrets.signingKey.key)) {

@@ -1,3 +1,4 @@
+import { closeSync, existsSync, fsyncSync, openSync } from 'node:fs';
 import type { Database } from '../db/database.ts';
 import { type Resealed, resealProviderKeys } from './reseal.ts';
 import { readSecretNeeds } from './secret-needs.ts';
@@ -5,8 +6,8 @@ import { type GivenSecrets, secretsOf } from './secrets.ts';
 import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
 
 /**
- * Changes of the server's secrets. They presume that no server runs, which reads its secrets when it starts: the caller holds
- * the lock of the data directory.
+ * Changes of the server's secrets. A running server has to read them again: the caller sees to that, or holds the lock of the data
+ * directory, so that none runs. Commands wait for each other at the write lock of the database.
  */
 
 /** By their ids: the secret that is current now, and the one before it. */
@@ -27,14 +28,14 @@ export function rotatePepper(
 ): Rotated {
   if (given.length > 0) {
     throw new Error(
-      'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.',
+      'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start or reload the server.',
     );
   }
   const path = secretsPath(dataDir);
-  const file = readSecretsFile(path);
-  const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
-  const rotated = { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
   return db.transaction(() => {
+    const file = readSecretsFile(path);
+    const changed = { ...file, peppers: [newServerKey(), ...file.peppers] };
+    const rotated = { id: secretsOf(changed).peppers[0].id, previousId: secretsOf(file).peppers[0].id };
     record(rotated);
     writeSecretsFile(path, changed);
     return rotated;
@@ -89,16 +90,35 @@ function assertDroppable(id: string, at: number, { peppers: given }: GivenSecret
  */
 export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
   if (given.encryptionKeys.length > 0) return resealUnderGiven(db, dataDir, given);
+  const rotated = addEncryptionKey(db, dataDir);
+  return { ...finishEncryptionKey(db, dataDir), ...rotated };
+}
+
+/** The first part: a new encryption key, next to the others. */
+export function addEncryptionKey(db: Database, dataDir: string): Rotated {
   const path = secretsPath(dataDir);
-  const before = readSecretsFile(path);
-  const { encryptionKey, olderEncryptionKeys = [], ...file } = before;
-  const both = { ...file, encryptionKey: newServerKey(), olderEncryptionKeys: [encryptionKey, ...olderEncryptionKeys] };
-  writeSecretsFile(path, both);
-  const { encryptionKeys } = secretsOf(both);
-  const resealed = resealProviderKeys(db, encryptionKeys);
+  return db.transaction(() => {
+    const before = readSecretsFile(path);
+    const { encryptionKey, olderEncryptionKeys = [], ...file } = before;
+    const both = {
+      ...file,
+      encryptionKey: newServerKey(),
+      olderEncryptionKeys: [encryptionKey, ...olderEncryptionKeys],
+    };
+    writeSecretsFile(path, both);
+    return { id: secretsOf(both).encryptionKeys[0].id, previousId: secretsOf(before).encryptionKeys[0].id };
+  });
+}
+
+/** The second part: all provider keys are sealed with the new key, and the others are forgotten. */
+export function finishEncryptionKey(db: Database, dataDir: string): Resealed {
+  const path = secretsPath(dataDir);
+  const file = readSecretsFile(path);
+  const resealed = resealProviderKeys(db, secretsOf(file).encryptionKeys);
   flushToDisk(db);
-  writeSecretsFile(path, { ...file, encryptionKey: both.encryptionKey });
-  return { ...resealed, id: encryptionKeys[0].id, previousId: secretsOf(before).encryptionKeys[0].id };
+  const { olderEncryptionKeys: _, ...rest } = file;
+  writeSecretsFile(path, rest);
+  return resealed;
 }
 
 function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
@@ -114,6 +134,13 @@ function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): R
 
 /** Makes what was committed survive the loss of power, whatever the connection's durability. */
 function flushToDisk({ connection }: Database): void {
-  const busy: unknown = connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true });
-  if (busy !== 0) throw new Error('Another process is using the database: try again when it has finished.');
+  for (const file of [connection.name, `${connection.name}-wal`]) {
+    if (!existsSync(file)) continue;
+    const descriptor = openSync(file, 'r+');
+    try {
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
 }

@@ -91,7 +91,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     usageReporter,
     logReader,
     peppers: [pepper],
-    encryptionKey,
+    encryptionKeys: [encryptionKey],
     allowPrivateUpstreams: ['127.0.0.1:4000'],
     trustedProxies: [],
     keepAliveMs: 15_000,
@@ -104,7 +104,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
     allowedOrigins: [],
     bodyLimits: { bytes: 200_000, depth: 64, values: 200_000, fields: 10_000 },
-    metricsToken: undefined,
+    metricsToken: () => undefined,
   });
   const listener = await listen(app, {
     host: '127.0.0.1',

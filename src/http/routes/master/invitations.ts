@@ -14,7 +14,6 @@ import { pageRequest } from './page-request.ts';
 /** `/v1/master/invitations`, `/v1/master/invitations/{id}` and, without a master key, `/v1/master/invitations/accept`. */
 export function invitationHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
-  const [pepper] = peppers;
 
   return {
     listInvitations: async (ctx) => {
@@ -22,7 +21,9 @@ export function invitationHandlers(deps: MasterDeps) {
       answer(ctx, await store.read((db) => listInvitations(db, actorOf(ctx), page, clock.now())));
     },
     createInvitation: async (ctx) => {
-      const made = await store.write((db, now) => createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      const made = await store.write((db, now) =>
+        createInvitation(db, actorOf(ctx), ctx.state.body, { now, pepper: peppers[0] }),
+      );
       answer(ctx, made, 201);
     },
     acceptInvitation: async (ctx) => {

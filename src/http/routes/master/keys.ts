@@ -19,7 +19,6 @@ import { pageRequest } from './page-request.ts';
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
 export function keyHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
-  const [pepper] = peppers;
 
   return {
     listKeys: async (ctx) => {
@@ -27,7 +26,9 @@ export function keyHandlers(deps: MasterDeps) {
       answer(ctx, await store.read((db) => listKeys(db, actorOf(ctx), request, clock.now())));
     },
     createKey: async (ctx) => {
-      const made = await store.write((db, now) => createKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      const made = await store.write((db, now) =>
+        createKey(db, actorOf(ctx), ctx.state.body, { now, pepper: peppers[0] }),
+      );
       answer(ctx, made, 201);
     },
     getKey: async (ctx) => {

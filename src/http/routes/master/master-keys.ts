@@ -14,7 +14,6 @@ import { pageRequest } from './page-request.ts';
 /** `/v1/master/master-keys` and `/v1/master/master-keys/{id}`. */
 export function masterKeyHandlers(deps: MasterDeps) {
   const { store, peppers } = deps;
-  const [pepper] = peppers;
 
   return {
     listMasterKeys: async (ctx) => {
@@ -22,7 +21,9 @@ export function masterKeyHandlers(deps: MasterDeps) {
       answer(ctx, await store.read((db) => listMasterKeys(db, actorOf(ctx), page)));
     },
     createMasterKey: async (ctx) => {
-      const made = await store.write((db, now) => createMasterKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      const made = await store.write((db, now) =>
+        createMasterKey(db, actorOf(ctx), ctx.state.body, { now, pepper: peppers[0] }),
+      );
       answer(ctx, made, 201);
     },
     getMasterKey: async (ctx) => {

@@ -25,7 +25,7 @@ export interface MasterDeps {
   /** Accepted peppers; the first hashes new secrets. */
   peppers: readonly [Pepper, ...Pepper[]];
   /** Seals the customers' own credentials. */
-  encryptionKey: EncryptionKey;
+  encryptionKeys: readonly [EncryptionKey, ...EncryptionKey[]];
   /** Private hosts that base URLs may name. */
   allowPrivateUpstreams: readonly Endpoint[];
   /** Undefined: `TRUSTED_PROXIES` is unset. */

@@ -14,7 +14,6 @@ import { pageRequest } from './page-request.ts';
 /** `/v1/master/platform-keys` and `/v1/master/platform-keys/{id}`. */
 export function platformKeyHandlers(deps: MasterDeps) {
   const { store, clock, peppers } = deps;
-  const [pepper] = peppers;
 
   return {
     listPlatformKeys: async (ctx) => {
@@ -22,7 +21,9 @@ export function platformKeyHandlers(deps: MasterDeps) {
       answer(ctx, await store.read((db) => listPlatformKeys(db, actorOf(ctx), request, clock.now())));
     },
     createPlatformKey: async (ctx) => {
-      const made = await store.write((db, now) => createPlatformKey(db, actorOf(ctx), ctx.state.body, { now, pepper }));
+      const made = await store.write((db, now) =>
+        createPlatformKey(db, actorOf(ctx), ctx.state.body, { now, pepper: peppers[0] }),
+      );
       answer(ctx, made, 201);
     },
     getPlatformKey: async (ctx) => {

@@ -14,8 +14,8 @@ import { pageRequest } from './page-request.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
 export function providerKeyHandlers(deps: MasterDeps) {
-  const { store, catalog, encryptionKey, allowPrivateUpstreams } = deps;
-  const world = { catalog, encryptionKey, allowPrivateUpstreams };
+  const { store, catalog, encryptionKeys, allowPrivateUpstreams } = deps;
+  const world = () => ({ catalog, encryptionKey: encryptionKeys[0], allowPrivateUpstreams });
 
   return {
     listProviderKeys: async (ctx) => {
@@ -24,7 +24,7 @@ export function providerKeyHandlers(deps: MasterDeps) {
     },
     createProviderKey: async (ctx) => {
       const made = await store.write((db, now) =>
-        createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world }),
+        createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world() }),
       );
       answer(ctx, made, 201);
     },
@@ -34,7 +34,7 @@ export function providerKeyHandlers(deps: MasterDeps) {
     changeProviderKey: async (ctx) => {
       const id = pathParameter(ctx, 'id');
       const changed = await store.write((db, now) =>
-        changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world }),
+        changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world() }),
       );
       answer(ctx, changed);
     },
