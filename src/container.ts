@@ -16,7 +16,7 @@ import { Rates } from './core/access/rate-limit.ts';
 import { type UnnamedModels, unnamedModels } from './core/models/unnamed-models.ts';
 import { isOddlyLow } from './domain/money.ts';
 import { SANDBOX } from './domain/provider.ts';
-import { type Clock, systemClock } from './domain/time.ts';
+import { type Clock, formatTime, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
 import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
 import { type Listener, listen } from './http/connection/listen.ts';
@@ -30,10 +30,10 @@ import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase } from './store/db/data-dir.ts';
 import { lockDataDir } from './store/db/lock.ts';
-import { positionNow } from './store/ledger/call-follower.ts';
+import { newestCallAt, positionNow } from './store/ledger/call-follower.ts';
 import { createRecordingCheck } from './store/recording-check.ts';
 import { loadSecrets, type ServerKey, type ServerKeys } from './store/secrets/secrets.ts';
-import { noteServing } from './store/secrets/serving.ts';
+import { forgetServing, noteServing } from './store/secrets/serving.ts';
 import { createStore } from './store/store.ts';
 import { createCheckpointer } from './store/threads/checkpointer.ts';
 import { createTelemetry, type Telemetry } from './telemetry.ts';
@@ -61,7 +61,7 @@ export interface Container {
    * Takes from another environment the credentials and addresses of providers, the log's level and the token for metrics, and reads
    * the server's secrets again. What is wrong changes nothing. Both are logged. @returns the environment, where it was taken
    */
-  reload(find: () => Reload): Promise<Variables | undefined>;
+  reload(signal: NodeJS.Signals, find: () => Reload): Promise<Variables | undefined>;
   /** Stops in reverse order of the start: no new requests, what runs is finished and settled, then everything is closed. */
   close(): Promise<void>;
 }
@@ -86,6 +86,8 @@ async function build(
   checkDataDir({ dataDir: config.dataDir, given: config.secrets, now: clock.now() });
   const lock = lockDataDir(config.dataDir);
   closers.add(() => lock.release());
+  forgetServing(config.dataDir);
+  closers.add(() => forgetServing(config.dataDir));
   // Next to a database, new secrets would make every key in it unknown: a lost file stops the start.
   const create = !hasDatabase(config.dataDir);
   if (create) beginDatabase(config.dataDir);
@@ -119,6 +121,7 @@ async function build(
   closers.add(() => store.close());
   closers.add(() => checkpointer.close());
   telemetry.recovered(await store.recoverOpenCalls());
+  warnOfSlowClock(await store.read(newestCallAt), clock.now(), telemetry);
 
   closers.add(startExpiringKeys(store));
   if (config.retentionDays !== undefined)
@@ -251,29 +254,42 @@ async function build(
     build: running,
     firstRun: first,
     providers: await store.read((db) => listActiveProviders(db, config)),
-    async reload(find) {
+    async reload(signal, find) {
       try {
         const { env, taken, waiting } = find();
         const next = readConfig({ ...env, ENV_FILE: undefined });
         const loaded = loadSecrets(config.dataDir, { create: false, given: next.secrets });
         const check = { dataDir: config.dataDir, given: next.secrets, now: clock.now() };
         await store.read((db) => assertSecretsFit(db, loaded, check));
+        if (stopping.signal.aborted) return undefined;
+        // First, since it can fail; nobody runs between it and the rest.
+        noteServing(config.dataDir, loaded);
         gateway.renewProviders(next);
         metricsToken = next.metricsToken;
         takeKeys(peppers, loaded.peppers);
         takeKeys(encryptionKeys, loaded.encryptionKeys);
-        noteServing(config.dataDir, { peppers, encryptionKeys });
-        telemetry.info('SIGHUP: the environment file and the secrets were read again', { taken });
+        telemetry.info(`${signal}: the environment file and the secrets were read again`, { taken });
         if (waiting.length > 0) telemetry.warn('changed settings wait for a restart', { waiting });
         telemetry.setLevel(next.logLevel);
         return env;
       } catch (error) {
-        telemetry.warn('SIGHUP changed nothing', { error: error instanceof Error ? error.message : String(error) });
+        if (stopping.signal.aborted) return undefined;
+        telemetry.warn(`${signal} changed nothing`, { error: error instanceof Error ? error.message : String(error) });
         return undefined;
       }
     },
     close: () => closers.close(),
   };
+}
+
+/** Rows of calls are numbered by the time, and a new one never stands before the newest. */
+function warnOfSlowClock(newest: number, now: number, telemetry: Telemetry): void {
+  const behindSeconds = Math.floor((newest - now) / 1000);
+  if (behindSeconds < 1) return;
+  telemetry.warn(
+    'the clock is behind the newest call: until it has caught up, windows of budgets and limits, reports by time and the times in ids are wrong. Set the clock.',
+    { behindSeconds, newestCallAt: formatTime(newest) },
+  );
 }
 
 /** Prices of upstreams are per million tokens, and elsewhere often per token. */

@@ -3,6 +3,7 @@ import { type Config, readConfig, settingHints } from './config/config.ts';
 import { reloadOf, type Variables, withEnvFile } from './config/env-file.ts';
 import { type Container, createContainer } from './container.ts';
 import { signInUrl } from './domain/page-links.ts';
+import { RELOAD_SIGNAL } from './store/secrets/serving.ts';
 
 const SHOWN_ONCE = 'These secrets are shown once, now. Keep them.';
 
@@ -45,19 +46,20 @@ ${logLevel === 'debug' ? DEBUG_WARNING : ''}`;
 }
 
 /**
- * Reads `ENV_FILE` and the server's secrets again at each SIGHUP, one after the other, once the server runs. A fault there
+ * Reads `ENV_FILE` and the server's secrets again at each signal, one after the other, once the server runs. A fault there
  * changes nothing, and the log names it in one line.
  */
-function reloadOnHangup(given: Variables, started: Promise<Container>): void {
+function reloadOnSignal(given: Variables, started: Promise<Container>): void {
   let env = withEnvFile(given);
   let last: Promise<unknown> = started;
-  async function reload(): Promise<void> {
-    const container = await started;
-    env = (await container.reload(() => reloadOf(env, withEnvFile(given)))) ?? env;
-  }
-  process.on('SIGHUP', () => {
-    last = last.then(reload, () => undefined);
-  });
+  const reload = (signal: NodeJS.Signals): void => {
+    last = last.then(async () => {
+      const container = await started;
+      env = (await container.reload(signal, () => reloadOf(env, withEnvFile(given)))) ?? env;
+    });
+  };
+  process.on(RELOAD_SIGNAL, reload);
+  if (!process.stdin.isTTY) process.on('SIGHUP', reload);
 }
 
 /** Resolves with the name of the first signal that asks the process to stop; the second one ends it at once. */
@@ -86,9 +88,10 @@ export async function serve(env: Readonly<Record<string, string | undefined>>): 
   process.umask(0o077);
   for (const hint of settingHints(withEnvFile(env))) process.stderr.write(`portcullis: warning: ${hint}\n`);
   const config = readConfig(env);
-  const starting = createContainer(config);
-  if (!process.stdin.isTTY) reloadOnHangup(env, starting);
-  const container = await starting;
+  const { promise: started, resolve } = Promise.withResolvers<Container>();
+  reloadOnSignal(env, started);
+  const container = await createContainer(config);
+  resolve(container);
   process.stdout.write(greeting(container, config));
   if (container.firstRun !== undefined) process.stdout.write(`${welcome(container, config, container.firstRun)}\n`);
   const signal = await stop;

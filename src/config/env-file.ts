@@ -78,8 +78,7 @@ export function reloadOf(before: Variables, next: Variables): Reload {
   const names = [...new Set([...Object.keys(before), ...Object.keys(next)])].sort();
   const changed = names.filter((name) => entryOf(before, name) !== entryOf(next, name));
   const isTaken = (name: string): boolean =>
-    TAKEN.includes(name) ||
-    (OF_PROVIDER.test(name) && entryOf(before, name) !== undefined && entryOf(next, name) !== undefined);
+    TAKEN.includes(name) || (OF_PROVIDER.test(name) && Boolean(entryOf(before, name)) && Boolean(entryOf(next, name)));
   const taken = changed.filter(isTaken);
   const env = { ...before, ...Object.fromEntries(taken.map((name) => [name, entryOf(next, name)])) };
   return { env, taken, waiting: changed.filter((name) => !isTaken(name)) };

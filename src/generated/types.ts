@@ -4747,6 +4747,10 @@ export interface Environment {
    */
   METRICS_TOKEN?: string;
   /**
+   * File of `NAME=value` lines that hold in place of the environment's. SIGHUP reads it again: credentials and addresses of providers, `LOG_LEVEL`, `METRICS_TOKEN`, `PEPPER` and `ENCRYPTION_KEY` change without a restart.
+   */
+  ENV_FILE?: string;
+  /**
    * `on`: `/metrics` has the limits of budgets and what was spent of them, by the id of the member, project or organization; the first 500 by id.
    */
   BUDGET_METRICS: 'on' | 'off';

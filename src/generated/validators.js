@@ -35721,7 +35721,7 @@ export const validateMessageDialect = validate566;
 export const validateFieldShape = validate564;
 
 export const validateEnvironment = validate572;
-const schema237 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","REFUSED_REQUESTS_HOURS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","CHECK_PROVIDERS","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","MIN_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"REFUSED_REQUESTS_HOURS":{"type":"string","pattern":"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"CHECK_PROVIDERS":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MIN_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
+const schema237 = {"type":"object","required":["HOST","PORT","MANAGEMENT_HOST","MANAGEMENT_PORT","DURABILITY","RETENTION_DAYS","REFUSED_REQUESTS_HOURS","POLICY_BUNDLE_POLL_SECONDS","POLICY_BUNDLE_LONG_POLL_SECONDS","SANDBOX","CHECK_PROVIDERS","METADATA_FORM","DEFAULT_MAX_OUTPUT_TOKENS","MIN_OUTPUT_TOKENS","LOG_LEVEL","ACCESS_LOG","DECISION_LOG_MAX_BYTES","DECISION_LOG_KEPT_FILES","BUDGET_METRICS","MAX_BODY_BYTES","MAX_DEPTH","MAX_JSON_VALUES","MAX_JSON_FIELDS","MAX_IN_FLIGHT","MAX_BUFFERED_BYTES","MANAGEMENT_MAX_IN_FLIGHT","MANAGEMENT_MAX_BUFFERED_BYTES","MAX_RESPONSE_BYTES","CACHE_MAX_BYTES","RATE_LIMIT_CHAT_PER_MINUTE","RATE_LIMIT_IMAGES_PER_MINUTE","RATE_LIMIT_MODELS_PER_MINUTE","RATE_LIMIT_MODERATIONS_PER_MINUTE","RATE_LIMIT_MCP_PER_MINUTE","RATE_LIMIT_MANAGEMENT_PER_MINUTE","REQUEST_HEADERS_TIMEOUT_MS","REQUEST_BODY_TIMEOUT_MS","CONNECT_TIMEOUT_MS","FIRST_BYTE_TIMEOUT_MS","IDLE_TIMEOUT_MS","TOTAL_TIMEOUT_MS","KEEP_ALIVE_COMMENT_MS","SHUTDOWN_GRACE_MS"],"properties":{"HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"MANAGEMENT_HOST":{"type":"string","pattern":"^[A-Za-z0-9.:-]{1,253}$"},"MANAGEMENT_PORT":{"type":"string","pattern":"^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"},"PUBLIC_URL":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"ALLOWED_HOSTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"ALLOWED_ORIGINS":{"type":"string","pattern":"^ *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?( *, *https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)* *$","maxLength":4096},"TRUSTED_PROXIES":{"type":"string","minLength":1,"maxLength":16384},"ALLOW_PRIVATE_UPSTREAMS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"ALLOW_PRIVATE_CLIENTS":{"type":"string","pattern":"^ *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}( *, *(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5})* *$","maxLength":4096},"DATA_DIR":{"type":"string","minLength":1,"maxLength":4096},"DURABILITY":{"type":"string","enum":["normal","full"]},"RETENTION_DAYS":{"type":"string","pattern":"^([1-9][0-9]{0,3}|[12][0-9]{4}|3[0-5][0-9]{3}|36[0-4][0-9]{2}|36500|off)$"},"REFUSED_REQUESTS_HOURS":{"type":"string","pattern":"^([1-9][0-9]?|1[0-5][0-9]|16[0-8]|off)$"},"PEPPER":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"ENCRYPTION_KEY":{"type":"string","pattern":"^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)(, ?([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?))*$"},"POLICY_BUNDLE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_PUBLIC_KEY":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_SCOPE":{"type":"string","minLength":1,"maxLength":4096},"POLICY_BUNDLE_TOKEN":{"type":"string","pattern":"^[!-~]{1,4096}$"},"POLICY_BUNDLE_POLL_SECONDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"POLICY_BUNDLE_LONG_POLL_SECONDS":{"type":"string","pattern":"^([1-9][0-9]{0,2}|off)$"},"SANDBOX":{"type":"string","enum":["on","off"]},"CHECK_PROVIDERS":{"type":"string","enum":["on","off"]},"DEFAULT_IMAGE_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"MODERATION_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"NANO_BANANA_MODEL":{"type":"string","pattern":"^[A-Za-z0-9._:@/-]{1,512}$"},"UPLOAD_DIR":{"type":"string","minLength":1,"maxLength":4096},"METADATA_FORM":{"type":"string","enum":["object","strings"]},"DEFAULT_MAX_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MIN_OUTPUT_TOKENS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"LOG_LEVEL":{"type":"string","enum":["debug","info","warn","error","silent"]},"ACCESS_LOG":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_FILE":{"type":"string","minLength":1,"maxLength":4096},"DECISION_LOG_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"DECISION_LOG_KEPT_FILES":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"METRICS_TOKEN":{"type":"string","pattern":"^[!-~]{16,4096}$"},"ENV_FILE":{"type":"string","minLength":1,"maxLength":4096},"BUDGET_METRICS":{"type":"string","enum":["on","off"]},"MAX_BODY_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_DEPTH":{"type":"string","pattern":"^[1-9][0-9]{0,2}$"},"MAX_JSON_VALUES":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_JSON_FIELDS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MANAGEMENT_MAX_IN_FLIGHT":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"MANAGEMENT_MAX_BUFFERED_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"MAX_RESPONSE_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"CACHE_MAX_BYTES":{"type":"string","pattern":"^[1-9][0-9]{0,10}$"},"RATE_LIMIT_CHAT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_IMAGES_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODELS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MODERATIONS_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MCP_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"RATE_LIMIT_MANAGEMENT_PER_MINUTE":{"type":"string","pattern":"^([1-9][0-9]{0,8}|off)$"},"REQUEST_HEADERS_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"REQUEST_BODY_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"CONNECT_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"FIRST_BYTE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"IDLE_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"TOTAL_TIMEOUT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"KEEP_ALIVE_COMMENT_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"},"SHUTDOWN_GRACE_MS":{"type":"string","pattern":"^[1-9][0-9]{0,8}$"}},"patternProperties":{"^[A-Z0-9]+_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^[A-Z0-9]+_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^[A-Z0-9]+_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_BASE_URL$":{"type":"string","pattern":"^https?://[^\\s?#@]+$","maxLength":2048},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_API_KEY$":{"type":"string","pattern":"^[!-~]{1,4096}$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_MODELS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_PRICES$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_LIMITS$":{"type":"string","pattern":"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},"^UPSTREAM_[A-Z0-9]+(_[A-Z0-9]+)*_FIELDS$":{"type":"string","pattern":"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"}},"$id":"Environment"};
 const pattern66 = new RegExp("^[A-Za-z0-9.:-]{1,253}$", "u");
 const pattern67 = new RegExp("^(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$", "u");
 const pattern70 = new RegExp("^https?://[^\\s?#@]+$", "u");
@@ -36606,16 +36606,26 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.BUDGET_METRICS !== undefined){
-let data37 = data.BUDGET_METRICS;
+if(data.ENV_FILE !== undefined){
+let data37 = data.ENV_FILE;
 const _errs75 = errors;
-if(typeof data37 !== "string"){
-validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+if(errors === _errs75){
+if(typeof data37 === "string"){
+if(func1(data37) > 4096){
+validate572.errors = [{instancePath:instancePath+"/ENV_FILE",schemaPath:"#/properties/ENV_FILE/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters"}];
 return false;
 }
-if(!((data37 === "on") || (data37 === "off"))){
-validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
+else {
+if(func1(data37) < 1){
+validate572.errors = [{instancePath:instancePath+"/ENV_FILE",schemaPath:"#/properties/ENV_FILE/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"}];
 return false;
+}
+}
+}
+else {
+validate572.errors = [{instancePath:instancePath+"/ENV_FILE",schemaPath:"#/properties/ENV_FILE/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
 }
 var valid0 = _errs75 === errors;
 }
@@ -36623,12 +36633,29 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.MAX_BODY_BYTES !== undefined){
-let data38 = data.MAX_BODY_BYTES;
+if(data.BUDGET_METRICS !== undefined){
+let data38 = data.BUDGET_METRICS;
 const _errs77 = errors;
-if(errors === _errs77){
-if(typeof data38 === "string"){
-if(!pattern87.test(data38)){
+if(typeof data38 !== "string"){
+validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/type",keyword:"type",params:{type: "string"},message:"must be string"}];
+return false;
+}
+if(!((data38 === "on") || (data38 === "off"))){
+validate572.errors = [{instancePath:instancePath+"/BUDGET_METRICS",schemaPath:"#/properties/BUDGET_METRICS/enum",keyword:"enum",params:{allowedValues: schema237.properties.BUDGET_METRICS.enum},message:"must be equal to one of the allowed values"}];
+return false;
+}
+var valid0 = _errs77 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.MAX_BODY_BYTES !== undefined){
+let data39 = data.MAX_BODY_BYTES;
+const _errs79 = errors;
+if(errors === _errs79){
+if(typeof data39 === "string"){
+if(!pattern87.test(data39)){
 validate572.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#/properties/MAX_BODY_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36638,18 +36665,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_BODY_BYTES",schemaPath:"#
 return false;
 }
 }
-var valid0 = _errs77 === errors;
+var valid0 = _errs79 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_DEPTH !== undefined){
-let data39 = data.MAX_DEPTH;
-const _errs79 = errors;
-if(errors === _errs79){
-if(typeof data39 === "string"){
-if(!pattern88.test(data39)){
+let data40 = data.MAX_DEPTH;
+const _errs81 = errors;
+if(errors === _errs81){
+if(typeof data40 === "string"){
+if(!pattern88.test(data40)){
 validate572.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/properties/MAX_DEPTH/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,2}$"},message:"must match pattern \""+"^[1-9][0-9]{0,2}$"+"\""}];
 return false;
 }
@@ -36659,18 +36686,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_DEPTH",schemaPath:"#/prop
 return false;
 }
 }
-var valid0 = _errs79 === errors;
+var valid0 = _errs81 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_VALUES !== undefined){
-let data40 = data.MAX_JSON_VALUES;
-const _errs81 = errors;
-if(errors === _errs81){
-if(typeof data40 === "string"){
-if(!pattern80.test(data40)){
+let data41 = data.MAX_JSON_VALUES;
+const _errs83 = errors;
+if(errors === _errs83){
+if(typeof data41 === "string"){
+if(!pattern80.test(data41)){
 validate572.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"#/properties/MAX_JSON_VALUES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36680,18 +36707,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_JSON_VALUES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs81 === errors;
+var valid0 = _errs83 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_JSON_FIELDS !== undefined){
-let data41 = data.MAX_JSON_FIELDS;
-const _errs83 = errors;
-if(errors === _errs83){
-if(typeof data41 === "string"){
-if(!pattern80.test(data41)){
+let data42 = data.MAX_JSON_FIELDS;
+const _errs85 = errors;
+if(errors === _errs85){
+if(typeof data42 === "string"){
+if(!pattern80.test(data42)){
 validate572.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"#/properties/MAX_JSON_FIELDS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36701,18 +36728,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_JSON_FIELDS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs83 === errors;
+var valid0 = _errs85 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_IN_FLIGHT !== undefined){
-let data42 = data.MAX_IN_FLIGHT;
-const _errs85 = errors;
-if(errors === _errs85){
-if(typeof data42 === "string"){
-if(!pattern80.test(data42)){
+let data43 = data.MAX_IN_FLIGHT;
+const _errs87 = errors;
+if(errors === _errs87){
+if(typeof data43 === "string"){
+if(!pattern80.test(data43)){
 validate572.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/properties/MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36722,18 +36749,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_IN_FLIGHT",schemaPath:"#/
 return false;
 }
 }
-var valid0 = _errs85 === errors;
+var valid0 = _errs87 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_BUFFERED_BYTES !== undefined){
-let data43 = data.MAX_BUFFERED_BYTES;
-const _errs87 = errors;
-if(errors === _errs87){
-if(typeof data43 === "string"){
-if(!pattern87.test(data43)){
+let data44 = data.MAX_BUFFERED_BYTES;
+const _errs89 = errors;
+if(errors === _errs89){
+if(typeof data44 === "string"){
+if(!pattern87.test(data44)){
 validate572.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPath:"#/properties/MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36743,18 +36770,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_BUFFERED_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs87 === errors;
+var valid0 = _errs89 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_IN_FLIGHT !== undefined){
-let data44 = data.MANAGEMENT_MAX_IN_FLIGHT;
-const _errs89 = errors;
-if(errors === _errs89){
-if(typeof data44 === "string"){
-if(!pattern80.test(data44)){
+let data45 = data.MANAGEMENT_MAX_IN_FLIGHT;
+const _errs91 = errors;
+if(errors === _errs91){
+if(typeof data45 === "string"){
+if(!pattern80.test(data45)){
 validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",schemaPath:"#/properties/MANAGEMENT_MAX_IN_FLIGHT/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36764,18 +36791,18 @@ validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_IN_FLIGHT",sch
 return false;
 }
 }
-var valid0 = _errs89 === errors;
+var valid0 = _errs91 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MANAGEMENT_MAX_BUFFERED_BYTES !== undefined){
-let data45 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
-const _errs91 = errors;
-if(errors === _errs91){
-if(typeof data45 === "string"){
-if(!pattern87.test(data45)){
+let data46 = data.MANAGEMENT_MAX_BUFFERED_BYTES;
+const _errs93 = errors;
+if(errors === _errs93){
+if(typeof data46 === "string"){
+if(!pattern87.test(data46)){
 validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES",schemaPath:"#/properties/MANAGEMENT_MAX_BUFFERED_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36785,18 +36812,18 @@ validate572.errors = [{instancePath:instancePath+"/MANAGEMENT_MAX_BUFFERED_BYTES
 return false;
 }
 }
-var valid0 = _errs91 === errors;
+var valid0 = _errs93 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.MAX_RESPONSE_BYTES !== undefined){
-let data46 = data.MAX_RESPONSE_BYTES;
-const _errs93 = errors;
-if(errors === _errs93){
-if(typeof data46 === "string"){
-if(!pattern87.test(data46)){
+let data47 = data.MAX_RESPONSE_BYTES;
+const _errs95 = errors;
+if(errors === _errs95){
+if(typeof data47 === "string"){
+if(!pattern87.test(data47)){
 validate572.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPath:"#/properties/MAX_RESPONSE_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36806,18 +36833,18 @@ validate572.errors = [{instancePath:instancePath+"/MAX_RESPONSE_BYTES",schemaPat
 return false;
 }
 }
-var valid0 = _errs93 === errors;
+var valid0 = _errs95 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CACHE_MAX_BYTES !== undefined){
-let data47 = data.CACHE_MAX_BYTES;
-const _errs95 = errors;
-if(errors === _errs95){
-if(typeof data47 === "string"){
-if(!pattern87.test(data47)){
+let data48 = data.CACHE_MAX_BYTES;
+const _errs97 = errors;
+if(errors === _errs97){
+if(typeof data48 === "string"){
+if(!pattern87.test(data48)){
 validate572.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"#/properties/CACHE_MAX_BYTES/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,10}$"},message:"must match pattern \""+"^[1-9][0-9]{0,10}$"+"\""}];
 return false;
 }
@@ -36827,18 +36854,18 @@ validate572.errors = [{instancePath:instancePath+"/CACHE_MAX_BYTES",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs95 === errors;
+var valid0 = _errs97 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_CHAT_PER_MINUTE !== undefined){
-let data48 = data.RATE_LIMIT_CHAT_PER_MINUTE;
-const _errs97 = errors;
-if(errors === _errs97){
-if(typeof data48 === "string"){
-if(!pattern100.test(data48)){
+let data49 = data.RATE_LIMIT_CHAT_PER_MINUTE;
+const _errs99 = errors;
+if(errors === _errs99){
+if(typeof data49 === "string"){
+if(!pattern100.test(data49)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_CHAT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36848,18 +36875,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_CHAT_PER_MINUTE",s
 return false;
 }
 }
-var valid0 = _errs97 === errors;
+var valid0 = _errs99 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_IMAGES_PER_MINUTE !== undefined){
-let data49 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
-const _errs99 = errors;
-if(errors === _errs99){
-if(typeof data49 === "string"){
-if(!pattern100.test(data49)){
+let data50 = data.RATE_LIMIT_IMAGES_PER_MINUTE;
+const _errs101 = errors;
+if(errors === _errs101){
+if(typeof data50 === "string"){
+if(!pattern100.test(data50)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_IMAGES_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36869,18 +36896,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_IMAGES_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs99 === errors;
+var valid0 = _errs101 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODELS_PER_MINUTE !== undefined){
-let data50 = data.RATE_LIMIT_MODELS_PER_MINUTE;
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data50 === "string"){
-if(!pattern100.test(data50)){
+let data51 = data.RATE_LIMIT_MODELS_PER_MINUTE;
+const _errs103 = errors;
+if(errors === _errs103){
+if(typeof data51 === "string"){
+if(!pattern100.test(data51)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODELS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36890,18 +36917,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODELS_PER_MINUTE"
 return false;
 }
 }
-var valid0 = _errs101 === errors;
+var valid0 = _errs103 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MODERATIONS_PER_MINUTE !== undefined){
-let data51 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data51 === "string"){
-if(!pattern100.test(data51)){
+let data52 = data.RATE_LIMIT_MODERATIONS_PER_MINUTE;
+const _errs105 = errors;
+if(errors === _errs105){
+if(typeof data52 === "string"){
+if(!pattern100.test(data52)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MODERATIONS_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36911,18 +36938,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MODERATIONS_PER_MI
 return false;
 }
 }
-var valid0 = _errs103 === errors;
+var valid0 = _errs105 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MCP_PER_MINUTE !== undefined){
-let data52 = data.RATE_LIMIT_MCP_PER_MINUTE;
-const _errs105 = errors;
-if(errors === _errs105){
-if(typeof data52 === "string"){
-if(!pattern100.test(data52)){
+let data53 = data.RATE_LIMIT_MCP_PER_MINUTE;
+const _errs107 = errors;
+if(errors === _errs107){
+if(typeof data53 === "string"){
+if(!pattern100.test(data53)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MCP_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36932,18 +36959,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MCP_PER_MINUTE",sc
 return false;
 }
 }
-var valid0 = _errs105 === errors;
+var valid0 = _errs107 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.RATE_LIMIT_MANAGEMENT_PER_MINUTE !== undefined){
-let data53 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
-const _errs107 = errors;
-if(errors === _errs107){
-if(typeof data53 === "string"){
-if(!pattern100.test(data53)){
+let data54 = data.RATE_LIMIT_MANAGEMENT_PER_MINUTE;
+const _errs109 = errors;
+if(errors === _errs109){
+if(typeof data54 === "string"){
+if(!pattern100.test(data54)){
 validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MINUTE",schemaPath:"#/properties/RATE_LIMIT_MANAGEMENT_PER_MINUTE/pattern",keyword:"pattern",params:{pattern: "^([1-9][0-9]{0,8}|off)$"},message:"must match pattern \""+"^([1-9][0-9]{0,8}|off)$"+"\""}];
 return false;
 }
@@ -36953,18 +36980,18 @@ validate572.errors = [{instancePath:instancePath+"/RATE_LIMIT_MANAGEMENT_PER_MIN
 return false;
 }
 }
-var valid0 = _errs107 === errors;
+var valid0 = _errs109 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_HEADERS_TIMEOUT_MS !== undefined){
-let data54 = data.REQUEST_HEADERS_TIMEOUT_MS;
-const _errs109 = errors;
-if(errors === _errs109){
-if(typeof data54 === "string"){
-if(!pattern80.test(data54)){
+let data55 = data.REQUEST_HEADERS_TIMEOUT_MS;
+const _errs111 = errors;
+if(errors === _errs111){
+if(typeof data55 === "string"){
+if(!pattern80.test(data55)){
 validate572.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_HEADERS_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36974,18 +37001,18 @@ validate572.errors = [{instancePath:instancePath+"/REQUEST_HEADERS_TIMEOUT_MS",s
 return false;
 }
 }
-var valid0 = _errs109 === errors;
+var valid0 = _errs111 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.REQUEST_BODY_TIMEOUT_MS !== undefined){
-let data55 = data.REQUEST_BODY_TIMEOUT_MS;
-const _errs111 = errors;
-if(errors === _errs111){
-if(typeof data55 === "string"){
-if(!pattern80.test(data55)){
+let data56 = data.REQUEST_BODY_TIMEOUT_MS;
+const _errs113 = errors;
+if(errors === _errs113){
+if(typeof data56 === "string"){
+if(!pattern80.test(data56)){
 validate572.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",schemaPath:"#/properties/REQUEST_BODY_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -36995,18 +37022,18 @@ validate572.errors = [{instancePath:instancePath+"/REQUEST_BODY_TIMEOUT_MS",sche
 return false;
 }
 }
-var valid0 = _errs111 === errors;
+var valid0 = _errs113 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.CONNECT_TIMEOUT_MS !== undefined){
-let data56 = data.CONNECT_TIMEOUT_MS;
-const _errs113 = errors;
-if(errors === _errs113){
-if(typeof data56 === "string"){
-if(!pattern80.test(data56)){
+let data57 = data.CONNECT_TIMEOUT_MS;
+const _errs115 = errors;
+if(errors === _errs115){
+if(typeof data57 === "string"){
+if(!pattern80.test(data57)){
 validate572.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPath:"#/properties/CONNECT_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37016,18 +37043,18 @@ validate572.errors = [{instancePath:instancePath+"/CONNECT_TIMEOUT_MS",schemaPat
 return false;
 }
 }
-var valid0 = _errs113 === errors;
+var valid0 = _errs115 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.FIRST_BYTE_TIMEOUT_MS !== undefined){
-let data57 = data.FIRST_BYTE_TIMEOUT_MS;
-const _errs115 = errors;
-if(errors === _errs115){
-if(typeof data57 === "string"){
-if(!pattern80.test(data57)){
+let data58 = data.FIRST_BYTE_TIMEOUT_MS;
+const _errs117 = errors;
+if(errors === _errs117){
+if(typeof data58 === "string"){
+if(!pattern80.test(data58)){
 validate572.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schemaPath:"#/properties/FIRST_BYTE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37037,18 +37064,18 @@ validate572.errors = [{instancePath:instancePath+"/FIRST_BYTE_TIMEOUT_MS",schema
 return false;
 }
 }
-var valid0 = _errs115 === errors;
+var valid0 = _errs117 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.IDLE_TIMEOUT_MS !== undefined){
-let data58 = data.IDLE_TIMEOUT_MS;
-const _errs117 = errors;
-if(errors === _errs117){
-if(typeof data58 === "string"){
-if(!pattern80.test(data58)){
+let data59 = data.IDLE_TIMEOUT_MS;
+const _errs119 = errors;
+if(errors === _errs119){
+if(typeof data59 === "string"){
+if(!pattern80.test(data59)){
 validate572.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"#/properties/IDLE_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37058,18 +37085,18 @@ validate572.errors = [{instancePath:instancePath+"/IDLE_TIMEOUT_MS",schemaPath:"
 return false;
 }
 }
-var valid0 = _errs117 === errors;
+var valid0 = _errs119 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.TOTAL_TIMEOUT_MS !== undefined){
-let data59 = data.TOTAL_TIMEOUT_MS;
-const _errs119 = errors;
-if(errors === _errs119){
-if(typeof data59 === "string"){
-if(!pattern80.test(data59)){
+let data60 = data.TOTAL_TIMEOUT_MS;
+const _errs121 = errors;
+if(errors === _errs121){
+if(typeof data60 === "string"){
+if(!pattern80.test(data60)){
 validate572.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:"#/properties/TOTAL_TIMEOUT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37079,18 +37106,18 @@ validate572.errors = [{instancePath:instancePath+"/TOTAL_TIMEOUT_MS",schemaPath:
 return false;
 }
 }
-var valid0 = _errs119 === errors;
+var valid0 = _errs121 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.KEEP_ALIVE_COMMENT_MS !== undefined){
-let data60 = data.KEEP_ALIVE_COMMENT_MS;
-const _errs121 = errors;
-if(errors === _errs121){
-if(typeof data60 === "string"){
-if(!pattern80.test(data60)){
+let data61 = data.KEEP_ALIVE_COMMENT_MS;
+const _errs123 = errors;
+if(errors === _errs123){
+if(typeof data61 === "string"){
+if(!pattern80.test(data61)){
 validate572.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schemaPath:"#/properties/KEEP_ALIVE_COMMENT_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37100,18 +37127,18 @@ validate572.errors = [{instancePath:instancePath+"/KEEP_ALIVE_COMMENT_MS",schema
 return false;
 }
 }
-var valid0 = _errs121 === errors;
+var valid0 = _errs123 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.SHUTDOWN_GRACE_MS !== undefined){
-let data61 = data.SHUTDOWN_GRACE_MS;
-const _errs123 = errors;
-if(errors === _errs123){
-if(typeof data61 === "string"){
-if(!pattern80.test(data61)){
+let data62 = data.SHUTDOWN_GRACE_MS;
+const _errs125 = errors;
+if(errors === _errs125){
+if(typeof data62 === "string"){
+if(!pattern80.test(data62)){
 validate572.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath:"#/properties/SHUTDOWN_GRACE_MS/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]{0,8}$"},message:"must match pattern \""+"^[1-9][0-9]{0,8}$"+"\""}];
 return false;
 }
@@ -37121,7 +37148,7 @@ validate572.errors = [{instancePath:instancePath+"/SHUTDOWN_GRACE_MS",schemaPath
 return false;
 }
 }
-var valid0 = _errs123 === errors;
+var valid0 = _errs125 === errors;
 }
 else {
 var valid0 = true;
@@ -37165,6 +37192,7 @@ props0.DECISION_LOG_FILE = true;
 props0.DECISION_LOG_MAX_BYTES = true;
 props0.DECISION_LOG_KEPT_FILES = true;
 props0.METRICS_TOKEN = true;
+props0.ENV_FILE = true;
 props0.BUDGET_METRICS = true;
 props0.MAX_BODY_BYTES = true;
 props0.MAX_DEPTH = true;
@@ -37193,11 +37221,11 @@ props0.SHUTDOWN_GRACE_MS = true;
 var valid1 = true;
 for(const key0 in data){
 if(pattern114.test(key0)){
-let data62 = data[key0];
-const _errs125 = errors;
-if(errors === _errs125){
-if(typeof data62 === "string"){
-if(!pattern79.test(data62)){
+let data63 = data[key0];
+const _errs127 = errors;
+if(errors === _errs127){
+if(typeof data63 === "string"){
+if(!pattern79.test(data63)){
 validate572.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -37207,7 +37235,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key0.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs125 === errors;
+var valid1 = _errs127 === errors;
 props0[key0] = true;
 }
 }
@@ -37215,16 +37243,16 @@ if(valid1){
 var valid1 = true;
 for(const key1 in data){
 if(pattern116.test(key1)){
-let data63 = data[key1];
-const _errs127 = errors;
-if(errors === _errs127){
-if(typeof data63 === "string"){
-if(func1(data63) > 2048){
+let data64 = data[key1];
+const _errs129 = errors;
+if(errors === _errs129){
+if(typeof data64 === "string"){
+if(func1(data64) > 2048){
 validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern70.test(data63)){
+if(!pattern70.test(data64)){
 validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -37235,7 +37263,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key1.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs127 === errors;
+var valid1 = _errs129 === errors;
 props0[key1] = true;
 }
 }
@@ -37243,11 +37271,11 @@ if(valid1){
 var valid1 = true;
 for(const key2 in data){
 if(pattern118.test(key2)){
-let data64 = data[key2];
-const _errs129 = errors;
-if(errors === _errs129){
-if(typeof data64 === "string"){
-if(!pattern119.test(data64)){
+let data65 = data[key2];
+const _errs131 = errors;
+if(errors === _errs131){
+if(typeof data65 === "string"){
+if(!pattern119.test(data65)){
 validate572.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5E%5BA-Z0-9%5D%2B_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -37257,7 +37285,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key2.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs129 === errors;
+var valid1 = _errs131 === errors;
 props0[key2] = true;
 }
 }
@@ -37265,16 +37293,16 @@ if(valid1){
 var valid1 = true;
 for(const key3 in data){
 if(pattern120.test(key3)){
-let data65 = data[key3];
-const _errs131 = errors;
-if(errors === _errs131){
-if(typeof data65 === "string"){
-if(func1(data65) > 2048){
+let data66 = data[key3];
+const _errs133 = errors;
+if(errors === _errs133){
+if(typeof data66 === "string"){
+if(func1(data66) > 2048){
 validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/maxLength",keyword:"maxLength",params:{limit: 2048},message:"must NOT have more than 2048 characters"}];
 return false;
 }
 else {
-if(!pattern70.test(data65)){
+if(!pattern70.test(data66)){
 validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_BASE_URL%24/pattern",keyword:"pattern",params:{pattern: "^https?://[^\\s?#@]+$"},message:"must match pattern \""+"^https?://[^\\s?#@]+$"+"\""}];
 return false;
 }
@@ -37285,7 +37313,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key3.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs131 === errors;
+var valid1 = _errs133 === errors;
 props0[key3] = true;
 }
 }
@@ -37293,11 +37321,11 @@ if(valid1){
 var valid1 = true;
 for(const key4 in data){
 if(pattern122.test(key4)){
-let data66 = data[key4];
-const _errs133 = errors;
-if(errors === _errs133){
-if(typeof data66 === "string"){
-if(!pattern79.test(data66)){
+let data67 = data[key4];
+const _errs135 = errors;
+if(errors === _errs135){
+if(typeof data67 === "string"){
+if(!pattern79.test(data67)){
 validate572.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_API_KEY%24/pattern",keyword:"pattern",params:{pattern: "^[!-~]{1,4096}$"},message:"must match pattern \""+"^[!-~]{1,4096}$"+"\""}];
 return false;
 }
@@ -37307,7 +37335,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key4.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs133 === errors;
+var valid1 = _errs135 === errors;
 props0[key4] = true;
 }
 }
@@ -37315,11 +37343,11 @@ if(valid1){
 var valid1 = true;
 for(const key5 in data){
 if(pattern124.test(key5)){
-let data67 = data[key5];
-const _errs135 = errors;
-if(errors === _errs135){
-if(typeof data67 === "string"){
-if(!pattern125.test(data67)){
+let data68 = data[key5];
+const _errs137 = errors;
+if(errors === _errs137){
+if(typeof data68 === "string"){
+if(!pattern125.test(data68)){
 validate572.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_MODELS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}( *, *[A-Za-z0-9._:@/-]{1,512})* *$"+"\""}];
 return false;
 }
@@ -37329,7 +37357,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key5.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs135 === errors;
+var valid1 = _errs137 === errors;
 props0[key5] = true;
 }
 }
@@ -37337,11 +37365,11 @@ if(valid1){
 var valid1 = true;
 for(const key6 in data){
 if(pattern126.test(key6)){
-let data68 = data[key6];
-const _errs137 = errors;
-if(errors === _errs137){
-if(typeof data68 === "string"){
-if(!pattern127.test(data68)){
+let data69 = data[key6];
+const _errs139 = errors;
+if(errors === _errs139){
+if(typeof data69 === "string"){
+if(!pattern127.test(data69)){
 validate572.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_PRICES%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+( *, *[A-Za-z0-9._:@/-]{1,512}=[0-9.]+/[0-9.]+)* *$"+"\""}];
 return false;
 }
@@ -37351,7 +37379,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key6.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs137 === errors;
+var valid1 = _errs139 === errors;
 props0[key6] = true;
 }
 }
@@ -37359,11 +37387,11 @@ if(valid1){
 var valid1 = true;
 for(const key7 in data){
 if(pattern128.test(key7)){
-let data69 = data[key7];
-const _errs139 = errors;
-if(errors === _errs139){
-if(typeof data69 === "string"){
-if(!pattern129.test(data69)){
+let data70 = data[key7];
+const _errs141 = errors;
+if(errors === _errs141){
+if(typeof data70 === "string"){
+if(!pattern129.test(data70)){
 validate572.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_LIMITS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"},message:"must match pattern \""+"^ *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-)( *, *[A-Za-z0-9._:@/-]{1,512}=([1-9][0-9]{0,8}|-)/([1-9][0-9]{0,8}|-))* *$"+"\""}];
 return false;
 }
@@ -37373,7 +37401,7 @@ validate572.errors = [{instancePath:instancePath+"/" + key7.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs139 === errors;
+var valid1 = _errs141 === errors;
 props0[key7] = true;
 }
 }
@@ -37381,11 +37409,11 @@ if(valid1){
 var valid1 = true;
 for(const key8 in data){
 if(pattern130.test(key8)){
-let data70 = data[key8];
-const _errs141 = errors;
-if(errors === _errs141){
-if(typeof data70 === "string"){
-if(!pattern119.test(data70)){
+let data71 = data[key8];
+const _errs143 = errors;
+if(errors === _errs143){
+if(typeof data71 === "string"){
+if(!pattern119.test(data71)){
 validate572.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/patternProperties/%5EUPSTREAM_%5BA-Z0-9%5D%2B(_%5BA-Z0-9%5D%2B)*_FIELDS%24/pattern",keyword:"pattern",params:{pattern: "^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"},message:"must match pattern \""+"^ *[A-Za-z_][A-Za-z0-9_]{0,63}( *, *[A-Za-z_][A-Za-z0-9_]{0,63})* *$"+"\""}];
 return false;
 }
@@ -37395,8 +37423,9 @@ validate572.errors = [{instancePath:instancePath+"/" + key8.replace(/~/g, "~0").
 return false;
 }
 }
-var valid1 = _errs141 === errors;
+var valid1 = _errs143 === errors;
 props0[key8] = true;
+}
 }
 }
 }

@@ -1,14 +1,16 @@
 // What a running server takes without a stop: at SIGHUP its environment file, and at once what the commands of `secrets` change.
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { cliCommand } from '../../scripts/runtime.js';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 import { completion, json, startUpstream, type TestUpstream } from '../support/upstream.ts';
-import { type Ended, portcullis, type ServingProcess, serve } from './running.ts';
+import { type Ended, portcullis, type ServingProcess, serve, start } from './running.ts';
 
 let dataDir: string;
 let upstream: TestUpstream;
@@ -206,14 +208,103 @@ describe('while the server runs and is called', () => {
   it('a rotation says what to do where the server does not answer, and finishes when it is run again', async () => {
     const running = await serve(env);
     const noted = path.join(dataDir, 'serving.json');
+    const before = loadSecrets(dataDir, { create: false });
     writeFileSync(noted, '{"pid": 1}');
     const refused = await secrets('rotate-encryption-key');
     expect([refused.code, refused.stderr]).toEqual([
       1,
-      `portcullis: The server on ${dataDir} does not say which secrets it has: stop it first.\n`,
+      `portcullis: The server on ${dataDir} is starting or stopping, or serving.json there cannot be read: try again, or stop it first.\n`,
     ]);
+    expect(loadSecrets(dataDir, { create: false })).toEqual(before);
     await hangUp(running);
     expect((await secrets('rotate-encryption-key')).code).toBe(0);
     expect(await callWith(running.origin, running.key)).toBe(200);
+  });
+
+  it('rotations and backups at the same moment wait for each other: each pepper that was made is kept, and each backup opens', async () => {
+    const running = await serve(env);
+    const add = ['provider-keys', 'add', 'openai', '--label', 'Own', '--token-env', 'TOKEN'];
+    expect((await portcullis(add, { ...env, TOKEN: 'sk-customer' })).code).toBe(0);
+    const folder = path.join(dataDir, 'backup');
+    const stop = calling(running);
+
+    const ended = await Promise.all([
+      secrets('rotate-encryption-key'),
+      secrets('rotate-pepper'),
+      secrets('rotate-encryption-key'),
+      secrets('rotate-pepper'),
+      portcullis(['backup', folder], env),
+    ]);
+
+    expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(Array(5).fill([0, '']));
+    expect(await stop()).toEqual(new Set([200]));
+    const { peppers, encryptionKeys } = loadSecrets(dataDir, { create: false });
+    expect([peppers.length, encryptionKeys.length]).toEqual([3, 1]);
+    expect(await callWith(running.origin, running.key)).toBe(200);
+  });
+
+  it('a process that has the number of a server that was killed gets no signal, and nothing changes', async () => {
+    const running = await serve(env);
+    const noted = path.join(dataDir, 'serving.json');
+    const serving = JSON.parse(readFileSync(noted, 'utf8'));
+    const bystander = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', 'cli.ts'], { stdio: 'ignore' });
+    onTestFinished(() => void bystander.kill('SIGKILL'));
+    writeFileSync(noted, JSON.stringify({ ...serving, pid: bystander.pid }));
+    const before = loadSecrets(dataDir, { create: false });
+
+    for (const command of ['rotate-pepper', 'rotate-encryption-key']) {
+      const refused = await secrets(command);
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        `portcullis: Process ${bystander.pid}, which serving.json names, is no longer a server: try again when a server runs.\n`,
+      ]);
+    }
+    expect([bystander.exitCode, bystander.signalCode]).toEqual([null, null]);
+    expect(loadSecrets(dataDir, { create: false })).toEqual(before);
+    running.child.kill('SIGTERM');
+    await running.ended;
+    expect(existsSync(noted)).toBe(false);
+  });
+
+  it('a rotation that is killed at any moment leaves every key usable, and the next one finishes', async () => {
+    const running = await serve(env);
+    const add = ['provider-keys', 'add', 'openai', '--label', 'Own', '--token-env', 'TOKEN'];
+    expect((await portcullis(add, { ...env, TOKEN: 'sk-customer' })).code).toBe(0);
+    const [{ id: first }] = loadSecrets(dataDir, { create: false }).encryptionKeys;
+    const stop = calling(running);
+    for (const change of ['rotate-pepper', 'rotate-encryption-key', 'rotate-encryption-key']) {
+      const killed = start(process.execPath, [...cliCommand.args, 'secrets', change], { ...cliCommand.env, ...env });
+      const before = readFileSync(path.join(dataDir, 'secrets.json'), 'utf8');
+      // At the first change of the file, or once the process has ended.
+      while (killed.child.exitCode === null && readFileSync(path.join(dataDir, 'secrets.json'), 'utf8') === before)
+        await sleep(1);
+      killed.child.kill('SIGKILL');
+      await killed.ended;
+      expect(await callWith(running.origin, running.key)).toBe(200);
+    }
+    expect(await secrets('rotate-pepper')).toMatchObject({ code: 0, stderr: '' });
+    expect(await secrets('rotate-encryption-key')).toMatchObject({ code: 0, stderr: '' });
+    expect(await stop()).toEqual(new Set([200]));
+    const { encryptionKeys } = loadSecrets(dataDir, { create: false });
+    expect([encryptionKeys.length, encryptionKeys[0].id === first]).toEqual([1, false]);
+    expect(await callWith(running.origin, running.key)).toBe(200);
+    expect(credentials().at(-1)).toBe('Bearer sk-customer');
+  });
+
+  it('a server that is starting is neither ended nor passed by a rotation', async () => {
+    const first = await serve(env);
+    first.child.kill('SIGTERM');
+    await first.ended;
+    const starting = serve(env);
+    const rotated: Ended[] = [];
+    for (let round = 0; round < 3; round += 1) rotated.push(await secrets('rotate-pepper'));
+    const running = await starting.catch(() => serve(env));
+
+    for (const { code, stderr } of rotated) {
+      if (code !== 0) expect(stderr).toContain('is starting or stopping');
+    }
+    const made = await portcullis(['keys', 'create', '--description', 'Later', '--json'], env);
+    expect(await callWith(running.origin, JSON.parse(made.stdout).key.token)).toBe(200);
+    expect(await callWith(running.origin, first.key)).toBe(200);
   });
 });

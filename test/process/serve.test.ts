@@ -231,6 +231,24 @@ describe('a start that cannot be', () => {
   });
 });
 
+it('a start whose clock is behind the newest call warns by how much', async () => {
+  const first = await serve(env);
+  expect((await chat(first.origin, first.key, 'sandbox-paid')).status).toBe(200);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  const even = await serve(env);
+  expect(even.said()).not.toContain('the clock is behind');
+  even.child.kill('SIGTERM');
+  await even.ended;
+  const db = openDatabase(databasePath(dataDir));
+  db.connection.exec('UPDATE ledger SET number = number + 3600 * 1000 * 2048');
+  db.close();
+  const said = await saying(await serve(env), /the clock is behind the newest call.*\n/);
+  const [, behindSeconds] = /"behindSeconds":(\d+)/.exec(said) ?? [];
+  expect(Number(behindSeconds)).toBeGreaterThan(3500);
+  expect(Number(behindSeconds)).toBeLessThanOrEqual(3600);
+});
+
 describe('a second process', () => {
   it('writes a rule that holds on the very next call, and removes it again', async () => {
     const { origin, key } = await serve(env);

@@ -7,6 +7,7 @@ import { systemClock } from '../../domain/time.ts';
 import { type BackupManifest, backUp } from '../../store/backup/backup.ts';
 import { restore } from '../../store/backup/restore.ts';
 import { createDataDir } from '../../store/db/data-dir.ts';
+import { withSecretsLocked } from '../../store/db/lock.ts';
 import { MIGRATIONS } from '../../store/migrations/migrations.ts';
 import { whileNobodyServes, withDatabase } from '../run/stopped-server.ts';
 import type { Environment } from '../run/workspace.ts';
@@ -71,16 +72,19 @@ async function runBackup(env: Environment, folder: string, { withoutSecrets, jso
   const { manifest: written, missing } = await withBar('Pages', ({ show }) =>
     withDatabase(
       config,
+      // A rotation in the middle would leave a snapshot that the secrets copied after it do not open.
       (db) =>
-        backUp(db, {
-          dataDir,
-          folder,
-          withSecrets,
-          given,
-          now: systemClock.now(),
-          version: manifest.version,
-          progress: show,
-        }),
+        withSecretsLocked(dataDir, () =>
+          backUp(db, {
+            dataDir,
+            folder,
+            withSecrets,
+            given,
+            now: systemClock.now(),
+            version: manifest.version,
+            progress: show,
+          }),
+        ),
       ...(withSecrets ? [] : MISSING),
     ),
   );

@@ -14,7 +14,7 @@ import {
 } from '../../store/secrets/rotate-secrets.ts';
 import { readSecretNeeds, type SecretNeed } from '../../store/secrets/secret-needs.ts';
 import { loadSecrets } from '../../store/secrets/secrets.ts';
-import { readServing, reloadServer } from '../../store/secrets/serving.ts';
+import { assertTakesSecrets, readServing, reloadServer } from '../../store/secrets/serving.ts';
 import { alsoWhileServed, withDatabase } from '../run/stopped-server.ts';
 import { checked, type Environment, secretsOf } from '../run/workspace.ts';
 import { print, printJson, printTable, warn } from '../terminal/output.ts';
@@ -33,7 +33,14 @@ function changing<T>(
 ): Promise<T> {
   checked(readConfig(env), ...MISSING);
   return alsoWhileServed(env, (config, isServed) =>
-    withDatabase(config, (db) => change(db, config, isServed), ...MISSING),
+    withDatabase(
+      config,
+      (db) => {
+        if (isServed) assertTakesSecrets(config.dataDir, secretsOf(config));
+        return change(db, config, isServed);
+      },
+      ...MISSING,
+    ),
   );
 }
 

@@ -2,7 +2,7 @@ import { type Config, readConfig } from '../../config/config.ts';
 import type { Dispensable } from '../../store/backup/check-data-dir.ts';
 import { databasePath } from '../../store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../store/db/database.ts';
-import { DataDirInUse, lockDataDir } from '../../store/db/lock.ts';
+import { DataDirInUse, lockDataDir, withSecretsLocked } from '../../store/db/lock.ts';
 import { checked, type Environment } from './workspace.ts';
 
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one uses it */
@@ -18,7 +18,8 @@ export async function whileNobodyServes<T>(env: Environment, work: (config: Conf
 }
 
 /**
- * Runs `work` also while a server uses the data directory, which it is then told of; without one, every server is kept away meanwhile.
+ * Runs `work` on the secrets also while a server uses the data directory, which it is then told of; without one, every server is
+ * kept away meanwhile. One command after the other.
  */
 export async function alsoWhileServed<T>(
   env: Environment,
@@ -26,16 +27,22 @@ export async function alsoWhileServed<T>(
 ): Promise<T> {
   const config = readConfig(env);
   process.umask(0o077);
-  let lock: { release(): void } | undefined;
+  return withSecretsLocked(config.dataDir, async () => {
+    const lock = lockUnlessServed(config.dataDir);
+    try {
+      return await work(config, lock === undefined);
+    } finally {
+      lock?.release();
+    }
+  });
+}
+
+function lockUnlessServed(dataDir: string): { release(): void } | undefined {
   try {
-    lock = lockDataDir(config.dataDir);
+    return lockDataDir(dataDir);
   } catch (error) {
-    if (!(error instanceof DataDirInUse)) throw error;
-  }
-  try {
-    return await work(config, lock === undefined);
-  } finally {
-    lock?.release();
+    if (error instanceof DataDirInUse) return undefined;
+    throw error;
   }
 }
 

@@ -89,15 +89,20 @@ export function createAuthenticate({ store, clock, peppers }: AuthenticateDeps):
     return made;
   };
   const find = async (token: string) => {
-    for (const pepper of peppers) {
-      const secretHash = hasherOf(pepper)(token);
-      const found = await store.findKeyByHash(secretHash);
-      if (found === undefined) continue;
-      // A secret that is about to end keeps its pepper.
-      if (pepper !== peppers[0] && found.secretEndsAt === null) renew(found, token, secretHash);
-      return found;
+    // A reload, or another call that renews the hash, may move the key under a pepper that was tried already: then once more.
+    let tried = peppers.length === 1 ? peppers[0] : undefined;
+    for (;;) {
+      for (const pepper of peppers) {
+        const secretHash = hasherOf(pepper)(token);
+        const found = await store.findKeyByHash(secretHash);
+        if (found === undefined) continue;
+        // A secret that is about to end keeps its pepper.
+        if (pepper !== peppers[0] && found.secretEndsAt === null) renew(found, token, secretHash);
+        return found;
+      }
+      if (tried === peppers[0]) return undefined;
+      tried = peppers[0];
     }
-    return undefined;
   };
   /** Behind the caller's back; where it fails, the next call tries again. */
   const renew = ({ organizationId, keyId: id }: KeyCredential, token: string, secretHash: string): void =>

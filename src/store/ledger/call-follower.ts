@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
+import { timeOfNumber } from './call-number.ts';
 import { CALL_STATES } from './ledger-statements.ts';
 
 /** A place in the ledger: each call up to a number was found over and read, except those that were open. */
@@ -19,6 +20,9 @@ export interface Followed {
 
 const lastNumber = (db: Database): number =>
   db.get(build.selectFrom('ledger').select('number').orderBy('number', 'desc').limit(1))?.number ?? 0;
+
+/** When the newest call was recorded, in epoch ms; 0: there is none. */
+export const newestCallAt = (db: Database): number => timeOfNumber(lastNumber(db));
 
 /** From here on: also those that are open now. */
 export function positionNow(db: Database): FollowPosition {

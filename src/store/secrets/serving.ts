@@ -1,12 +1,15 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeDurably } from '../db/durable-file.ts';
-import type { ServerKeys } from './secrets.ts';
+import type { ServerKeys, ServerSecrets } from './secrets.ts';
 
 /** The server that runs on a data directory, and the ids of the secrets that it has; the first of each makes what is new. */
 export interface Serving {
   readonly pid: number;
+  /** When it began, as the system has it: another process with its number began at another time. */
+  readonly began: string;
   /** In which its number means it; empty where there are none. */
   readonly namespace: string;
   readonly peppers: readonly string[];
@@ -17,6 +20,9 @@ export interface Serving {
 const MAX_WAIT = 10_000;
 
 const REMEDY = 'Send it SIGHUP (systemctl reload portcullis), then run this again.';
+
+/** What makes a server read its secrets again, also in a terminal, where SIGHUP stops it. */
+export const RELOAD_SIGNAL = 'SIGUSR2';
 
 const servingPath = (dataDir: string): string => path.join(dataDir, 'serving.json');
 
@@ -29,6 +35,24 @@ function ownNamespace(): string {
   }
 }
 
+const psBegin = (pid: number): string =>
+  execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+
+/** Empty when there is no such process. */
+function beginOf(pid: number): string {
+  try {
+    if (!existsSync('/proc/self/stat')) return psBegin(pid);
+    // The name of the program, in parentheses, may hold anything; the time is the 20th field behind it.
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
+  } catch {
+    return '';
+  }
+}
+
+/** Forgets the server that ran: when another begins, and when this one ends, while it holds the lock of the data directory. */
+export const forgetServing = (dataDir: string): void => rmSync(servingPath(dataDir), { force: true });
+
 /** Notes which secrets this process has, for commands that change them while it runs. */
 export function noteServing(
   dataDir: string,
@@ -37,6 +61,7 @@ export function noteServing(
   const ids = (keys: ServerKeys): string[] => keys.map(({ id }) => id);
   const serving: Serving = {
     pid: process.pid,
+    began: beginOf(process.pid),
     namespace: ownNamespace(),
     peppers: ids(peppers),
     encryptionKeys: ids(encryptionKeys),
@@ -49,9 +74,12 @@ const isTexts = (value: unknown): value is string[] =>
 
 function isServing(value: unknown): value is Serving {
   if (typeof value !== 'object' || value === null) return false;
-  if (!('pid' in value && 'namespace' in value && 'peppers' in value && 'encryptionKeys' in value)) return false;
-  const { pid, namespace, peppers, encryptionKeys } = value;
-  return Number.isSafeInteger(pid) && typeof namespace === 'string' && isTexts(peppers) && isTexts(encryptionKeys);
+  if (!('pid' in value && 'began' in value && 'namespace' in value && 'peppers' in value && 'encryptionKeys' in value))
+    return false;
+  const { pid, began, namespace, peppers, encryptionKeys } = value;
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return false;
+  if (typeof began !== 'string' || typeof namespace !== 'string') return false;
+  return isTexts(peppers) && isTexts(encryptionKeys);
 }
 
 /** The server that holds the lock of the data directory. @throws Error when it has noted nothing that can be read */
@@ -63,25 +91,43 @@ export function readServing(dataDir: string): Serving {
     serving = undefined;
   }
   if (isServing(serving)) return serving;
-  throw new Error(`The server on ${dataDir} does not say which secrets it has: stop it first.`);
+  throw new Error(
+    `The server on ${dataDir} is starting or stopping, or serving.json there cannot be read: try again, or stop it first.`,
+  );
 }
 
-/** False when the system tells that a process is another program, which has the number of a server that was killed. */
-function isOurs(pid: number): boolean {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cli.ts');
-  } catch {
-    return true;
+/** The server, which a signal reaches: it runs here, and is the process that noted itself. @throws Error that says what to do */
+function reachableServer(dataDir: string): Serving {
+  const serving = readServing(dataDir);
+  const { pid, began, namespace } = serving;
+  if (process.platform === 'win32') throw new Error('On Windows the server cannot be signalled: stop it first.');
+  if (namespace !== ownNamespace()) throw new Error(`The server runs in another container. ${REMEDY}`);
+  if (began === '' || beginOf(pid) !== began) {
+    throw new Error(`Process ${pid}, which serving.json names, is no longer a server: try again when a server runs.`);
+  }
+  return serving;
+}
+
+/**
+ * Makes sure, before secrets change, that the running server can be signalled, and has those that the command found.
+ * @throws Error that says what to do
+ */
+export function assertTakesSecrets(dataDir: string, found: Pick<ServerSecrets, 'peppers' | 'encryptionKeys'>): void {
+  const serving = reachableServer(dataDir);
+  for (const kind of ['peppers', 'encryptionKeys'] as const) {
+    const [current] = serving[kind];
+    if (found[kind].some(({ id }) => id === current)) continue;
+    throw new Error(
+      `The server has other ${kind === 'peppers' ? 'peppers' : 'encryption keys'} than this command: reload it (SIGHUP), or run this with its environment.`,
+    );
   }
 }
 
 /** Makes the running server read its secrets again, and resolves once it has those that are wanted. @throws Error that says what to do */
 export async function reloadServer(dataDir: string, hasTaken: (serving: Serving) => boolean): Promise<void> {
-  const { pid, namespace } = readServing(dataDir);
-  if (namespace !== ownNamespace()) throw new Error(`The server runs in another container. ${REMEDY}`);
-  if (!isOurs(pid)) throw new Error(`Process ${pid} is no server of Portcullis. ${REMEDY}`);
+  const { pid } = reachableServer(dataDir);
   try {
-    process.kill(pid, 'SIGHUP');
+    process.kill(pid, RELOAD_SIGNAL);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : error;
     throw new Error(`The server, process ${pid}, cannot be signalled (${code}). ${REMEDY}`, { cause: error });

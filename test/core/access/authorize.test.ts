@@ -12,12 +12,14 @@ import { createDocuments } from '../../../src/core/access/documents.ts';
 import type { Principal } from '../../../src/core/access/principal.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
 import type { Mapping } from '../../../src/domain/model.ts';
+import { hashSecret } from '../../../src/domain/secret.ts';
 import { systemClock } from '../../../src/domain/time.ts';
 import { createActivePolicy } from '../../../src/policy/active-policy.ts';
 import type { Pdp } from '../../../src/policy/pdp.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { PolicyFailure } from '../../../src/policy/policy-failure.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
+import { rehash } from '../../../src/store/secrets/rehash.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry.ts';
@@ -53,6 +55,21 @@ const authenticated = (): Promise<Principal> => {
   const { peppers } = loadSecrets(gateway.dataDir, { create: false });
   return createAuthenticate({ store, clock: systemClock, peppers })(gateway.firstRun.gatewayKey);
 };
+
+it('a key that another call moves under the newer pepper is found, though that pepper was tried before', async () => {
+  const { peppers } = loadSecrets(gateway.dataDir, { create: false });
+  const [older] = peppers;
+  const newer = { id: 'newer', key: Buffer.alloc(32, 7) };
+  const authenticate = createAuthenticate({ store, clock: systemClock, peppers: [newer, older] });
+  const token = gateway.firstRun.gatewayKey;
+  const secretHash = hashSecret(token, older);
+  const { organizationId, keyId: id } = principal;
+  // The newer pepper was asked for when the call returns here for the first time.
+  const found = authenticate(token);
+  gateway.db.transaction(() => rehash(gateway.db, { table: 'keys', organizationId, id, secretHash }, token, newer));
+  expect((await found).keyId).toBe(id);
+  await expect(authenticate(`${token.slice(0, -1)}x`)).rejects.toThrow(ApiError);
+});
 
 const context = (): CallContext => ({
   requestId: 'req_1',
