@@ -61,8 +61,8 @@ interface Outcome {
   readonly cost: Cost | undefined;
   /** Of attempts that failed; not part of `usage` and `cost`. */
   readonly charges: readonly Charge[];
-  /** Why attempts failed, in their order. */
-  readonly causes: readonly (AttemptCause | undefined)[];
+  /** Why attempts failed, by their place; undefined: none has. */
+  readonly causes: readonly (AttemptCause | undefined)[] | undefined;
   readonly times: CallTimes;
 }
 
@@ -93,15 +93,19 @@ export class Call {
   readonly promptUsage: Opening['promptUsage'];
   /** In order. Of those that failed, `charges` has the ones that are paid for. */
   readonly attempts: RoutingAttempt[] = [];
-  /** Why each of them failed; the caller does not see it. */
-  readonly causes: (AttemptCause | undefined)[] = [];
   readonly charges: Charge[] = [];
   /** Of the last attempt; undefined: nothing was sent to any provider. */
   target: Target | undefined;
   readonly #deps: CallDeps;
   readonly #startedAt: number;
-  /** Two for each attempt, by `performance.now()`: when it began, and when it ended; 0 while it runs. */
-  readonly #spans: number[] = [];
+  /** Why attempts failed, by their place; undefined: none has. The caller does not see it. */
+  #causes: (AttemptCause | undefined)[] | undefined;
+  /** When the last attempt began, by `performance.now()`; undefined: there was none. */
+  #attemptBeganAt: number | undefined;
+  /** When it ended; undefined while it runs. */
+  #attemptEndedAt: number | undefined;
+  /** The times of those before it, as `timesOf` takes them. */
+  #earlierTimes = '';
   #firstTokenAt: number | undefined;
 
   constructor(deps: CallDeps, facts: CallFacts, opening: Opening) {
@@ -129,13 +133,27 @@ export class Call {
   }
 
   attemptBegins(): void {
-    this.#spans.push(performance.now(), 0);
+    this.#earlierTimes = this.#attemptTimes();
+    this.#attemptBeganAt = performance.now();
+    this.#attemptEndedAt = undefined;
   }
 
   /** The last attempt is over: its answer is whole, or it has failed. Later news of its end change nothing. */
   attemptEnds(): void {
-    const last = this.#spans.length - 1;
-    if (this.#spans[last] === 0) this.#spans[last] = performance.now();
+    this.#attemptEndedAt ??= performance.now();
+  }
+
+  /** Of all attempts, the last of which is over. */
+  #attemptTimes(): string {
+    const began = this.#attemptBeganAt;
+    const ended = this.#attemptEndedAt;
+    if (began === undefined || ended === undefined) return this.#earlierTimes;
+    return `${this.#earlierTimes},${Math.round(began - this.facts.context.arrivedAt)},${Math.round(ended - began)}`;
+  }
+
+  attemptFailed(place: number, cause: AttemptCause): void {
+    this.#causes ??= [];
+    this.#causes[place] = cause;
   }
 
   /** A stream has begun to say something. */
@@ -176,7 +194,8 @@ export class Call {
   }
 
   #outcome(ended: Partial<Outcome> & Pick<Outcome, 'statusCode' | 'errorCode'>): Outcome {
-    const { attempts, charges, causes } = this;
+    const { attempts, charges } = this;
+    const causes = this.#causes;
     const times = this.#times();
     return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges, causes, times };
   }
@@ -184,7 +203,7 @@ export class Call {
   /** Counted from the request's arrival. */
   #times(): CallTimes {
     this.attemptEnds();
-    return timesOf(this.facts.context, this.#spans, this.#firstTokenAt);
+    return timesOf(this.facts.context, this.#attemptTimes(), this.#firstTokenAt);
   }
 
   /** The status and code of a failure's row; 499 when the caller left, who gets no answer. */
@@ -255,7 +274,7 @@ function settlement(state: Settlement['state'], outcome: Outcome, reservation: R
 /** As `metadata.routing` has them, and why they failed. */
 function attemptsJson({ attempts, causes }: Outcome): string | null {
   if (attempts.length === 0) return null;
-  if (causes.length === 0) return JSON.stringify(attempts);
+  if (causes === undefined) return JSON.stringify(attempts);
   return JSON.stringify(
     attempts.map((attempt, place) => {
       const cause = causes[place];
@@ -271,19 +290,17 @@ function costDetailsJson(cost: Cost): string {
   return JSON.stringify(parts);
 }
 
-/** How long a call took that ends now. @param spans two for each attempt: when it began and when it ended */
+/** How long a call took that ends now. @param attempts of each, after a comma: when it began, and how long it took */
 export function timesOf(
   { arrivedAt, receivingMs }: Pick<CallContext, 'arrivedAt' | 'receivingMs'>,
-  spans: readonly number[] = [],
+  attempts = '',
   firstTokenAt?: number,
 ): CallTimes {
   const firstTokenMs = firstTokenAt === undefined ? null : Math.round(firstTokenAt - arrivedAt);
-  const times = [Math.round(receivingMs), firstTokenMs];
-  for (let at = 0; at < spans.length; at += 2) {
-    const [begun = 0, ended = 0] = [spans[at], spans[at + 1]];
-    times.push(Math.round(begun - arrivedAt), Math.round(ended - begun));
-  }
-  return { tookMs: Math.round(performance.now() - arrivedAt), timesJson: JSON.stringify(times) };
+  return {
+    tookMs: Math.round(performance.now() - arrivedAt),
+    timesJson: `[${Math.round(receivingMs)},${firstTokenMs}${attempts}]`,
+  };
 }
 
 /** For the metrics: each token once. */

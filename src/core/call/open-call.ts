@@ -131,7 +131,7 @@ export async function openCall(
   const findWorstCase = () => {
     demand ??= findDemand();
     bounded ??= boundAll(
-      candidates.map((mapping) => charged(mapping, facts)),
+      facts.isSandboxFree ? candidates.map((mapping) => charged(mapping, facts)) : candidates,
       demand,
     );
     return bounded.worstCase;

@@ -191,7 +191,7 @@ async function tryTarget<T>(
   } catch (thrown) {
     const error = toUpstreamError(thrown);
     call.attemptEnds();
-    call.causes[call.attempts.length] = causeOf(error);
+    call.attemptFailed(call.attempts.length, causeOf(error));
     call.attempts.push(attemptRecord(call, target, error));
     if (signal.aborted) return { error };
     if (error.errorType !== 'rejected' && !cutByUs(error)) outcome = 'failed';
@@ -213,7 +213,7 @@ export function streamEnded({ health, telemetry }: RouteDeps, call: Call, target
 /** A stream has broken after it had begun: its attempt has failed after all. */
 export function streamBroke({ health, telemetry }: RouteDeps, call: Call, target: Target, error: UpstreamError): void {
   call.attemptEnds();
-  call.causes[call.attempts.length - 1] = causeOf(error);
+  call.attemptFailed(call.attempts.length - 1, causeOf(error));
   if (!cutByUs(error)) health.ended(target, false, 'failed', error.retryAfterMs);
   telemetry.attemptFailed(call.id, target.mapping, loggedFailure(error));
   call.attempts.splice(-1, 1, attemptRecord(call, target, error));

@@ -16,11 +16,12 @@ import { formsAnswersWithTools } from './model.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Fields of Google's own that a caller may set, in either spelling; Google reads both. */
-const TOP_LEVEL = ['safetySettings', 'cachedContent'] as const;
-const GENERATION = ['thinkingConfig', 'imageConfig', 'mediaResolution'] as const;
-
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Fields of Google's own that a caller may set, in either spelling; Google reads both. */
+const inBothSpellings = (...names: string[]) => names.map((name) => ({ name, snake: snakeCase(name) }));
+const TOP_LEVEL = inBothSpellings('safetySettings', 'cachedContent');
+const GENERATION = inBothSpellings('thinkingConfig', 'imageConfig', 'mediaResolution');
 
 /** Each field under both of its spellings. */
 const bothSpellings = (fields: Extensions): Extensions =>
@@ -98,13 +99,24 @@ export interface GoogleOptions {
   readonly generation: Fields;
 }
 
-function pick(names: readonly string[], sources: readonly Fields[]): Fields {
-  const chosen = (name: string): unknown =>
-    sources
-      .map((source) => entryOf(source, name) ?? entryOf(source, snakeCase(name)))
-      .find((value) => value !== undefined && value !== null);
-  const picked = names.map((name) => [name, chosen(name)] as const);
-  return Object.fromEntries(picked.filter(([, value]) => value !== undefined));
+type Names = typeof TOP_LEVEL;
+
+/** What the first source that sets a field says; undefined: none does. Each call with a limit asks, so nothing is made. */
+function chosen({ name, snake }: Names[number], sources: readonly Fields[]): unknown {
+  for (const source of sources) {
+    const value = entryOf(source, name) ?? entryOf(source, snake);
+    if (value !== undefined && value !== null) return value;
+  }
+  return undefined;
+}
+
+function pick(names: Names, sources: readonly Fields[]): Fields {
+  const picked: [name: string, value: unknown][] = [];
+  for (const each of names) {
+    const value = chosen(each, sources);
+    if (value !== undefined) picked.push([each.name, value]);
+  }
+  return Object.fromEntries(picked);
 }
 
 /**
