@@ -145,7 +145,7 @@ describe('portcullis access', () => {
     expect(await cli.run('access', '--model', 'gpt-none')).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'portcullis: The model gpt-none does not exist.\n',
+      stderr: 'portcullis: The model `gpt-none` does not exist.\n',
     });
     expect((await cli.run('access', KEY, '--model', MODEL)).code).toBe(2);
   });
@@ -454,7 +454,7 @@ describe('portcullis policy explain', () => {
   });
 
   it.each([
-    [['--model', 'gpt-9'], 1, 'portcullis: The model `gpt-9` does not exist.\n'],
+    [['--model', 'gpt-9'], 1, 'portcullis: The model `gpt-9` does not exist. Did you mean `gpt-4`?\n'],
     [
       ['--model', 'sandbox-free', '--address', '10.0.0.0/8'],
       2,

@@ -55,7 +55,8 @@ function refusing(error: ApiError, detail: string | undefined, whose?: KeyCreden
 
 const DETAIL = {
   form: 'What was sent is no gateway key: it is mistyped, cut off, or meant for another door.',
-  unknown: 'No key has this secret: it may be of another installation, or its project is gone.',
+  unknown:
+    'No key has this secret: it may be the old secret of a rolled key, or of another installation, or its project is gone.',
   platform: 'It is a platform key, which makes no calls.',
   old: 'The key was rolled, and the time in which its old secret still worked is over.',
   deleted: 'The key was deleted.',
