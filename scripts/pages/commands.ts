@@ -3,7 +3,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { code, lines, sections, table } from './markdown.ts';
 
 /** What nearly every command has. */
-const USUAL = new Set(['--help', '--json', '--org']);
+const USUAL = new Set(['--help', '--json', '--org', '--wide']);
 
 /** The commands that can be run: below a group, its own. */
 const runnable = (command: Command): readonly Command[] =>

@@ -102,8 +102,8 @@ describe('portcullis access', () => {
       ],
     });
     const { stdout } = await cli.run('access', '--all');
-    expect(stdout).toMatch(/^ID +NAME +MODELS +MAPPINGS +NO CREDENTIAL +FROM ADDRESS$/m);
-    expect(stdout).toMatch(new RegExp(`^key_[0-9a-f]{32} +First gateway key +6 +6 +${OTHERS} +any$`, 'm'));
+    expect(stdout).toMatch(/^NAME +ID +MODELS +MAPPINGS +NO CREDENTIAL +FROM ADDRESS$/m);
+    expect(stdout).toMatch(new RegExp(`^First gateway key +key_[0-9a-f]{32} +6 +6 +${OTHERS} +any$`, 'm'));
   });
 
   it('lists, if asked to, what the rules permit and nobody can call', async () => {
@@ -131,8 +131,8 @@ describe('portcullis access', () => {
       ],
     });
     const { stdout } = await cli.run('access', '--model', 'sandbox/sandbox-free');
-    expect(stdout).toMatch(/^ID +SCOPE +NAME +PROVIDERS +FROM ADDRESS$/m);
-    expect(stdout).toMatch(/^key_[0-9a-f]{32} +key +First gateway key +sandbox +any$/m);
+    expect(stdout).toMatch(/^NAME +ID +SCOPE +PROVIDERS +FROM ADDRESS$/m);
+    expect(stdout).toMatch(/^First gateway key +key_[0-9a-f]{32} +key +sandbox +any$/m);
     expect(stdout).toContain('\n2 keys and 1 member (with a key without rules) reach sandbox/sandbox-free.\n');
   });
 

@@ -49,7 +49,7 @@ describe('portcullis audit list', () => {
     const { code, stdout, stderr } = await portcullis.run('audit', 'list');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const rows = stdout.split('\n').map((line) => line.split(/ {2,}/));
-    expect(rows[1]?.[4]).toMatch(/^First gateway key \(key_[0-9a-f]{32}\)$/);
+    expect(rows[1]?.[4]).toMatch(/^First gateway key$/);
     expect(rows.map((cells) => [cells[0]?.trim(), cells[2], cells[3], cells[5]])).toEqual([
       ['SEQ', 'BY', 'ACTION', 'CHANGED'],
       ['8', BY, 'key.disable', 'status, state'],

@@ -14,14 +14,14 @@ const cells = (stdout: string): string[][] =>
     .trimEnd()
     .split('\n')
     .map((line) => line.split(/ {2,}/));
-const TITLES = ['OF', 'NAME', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];
+const TITLES = ['NAME', 'OF', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];
 
 describe('portcullis budgets', () => {
   it('sets, lists, shows and removes the limits of a project, a member and the organization', async () => {
     const { projectId } = portcullis.first;
     expect(cells((await budgets('set', '--project', 'Default', '--limit', '25')).stdout)).toEqual([
       TITLES,
-      ['project', 'Default', 'active', '0', '25 in all', '-', projectId],
+      ['Default', 'project', 'active', '0', '25 in all', '-', projectId],
     ]);
     const monthly = ['--period-limit', '500', '--period', '1month'];
     const set = Object(jsonOf(await budgets('set', '--organization', ...monthly, '--json')));
@@ -44,16 +44,16 @@ describe('portcullis budgets', () => {
     const [{ id, email }] = members;
     await budgets('set', '--member', email, '--limit', '0');
 
-    expect(cells((await budgets('list')).stdout)).toEqual([
+    expect(cells((await budgets('list', '--wide')).stdout)).toEqual([
       TITLES,
-      ['member', email, 'limit_reached', '0', '0 in all', '-', id],
-      ['organization', set.budget.name, 'active', '0', '500 per 1 month', '0', set.budget.id],
-      ['project', 'Default', 'active', '0', '25 in all', '-', projectId],
+      [email, 'member', 'limit_reached', '0', '0 in all', '-', id],
+      [set.budget.name, 'organization', 'active', '0', '500 per 1 month', '0', set.budget.id],
+      ['Default', 'project', 'active', '0', '25 in all', '-', projectId],
     ]);
     await budgets('remove', '--member', id);
     expect(cells((await budgets('show', '--member', id)).stdout)[1]).toEqual([
-      'member',
       email,
+      'member',
       'active',
       '0',
       '-',

@@ -19,12 +19,12 @@ describe('portcullis master-keys', () => {
     const [, id = '', token = ''] = /^(mkey_\w+)\n\n {2}(pclm_\w+)\n\nThis token is shown once/.exec(made.stdout) ?? [];
     expect(await actsFor(token)).toMatchObject({ masterKeyId: id, role: 'owner' });
 
-    const listed = await portcullis.run('master-keys', 'list');
+    const listed = await portcullis.run('master-keys', 'list', '--wide');
     const mask = expect.stringMatching(/^pclm_\w{4}…\w{4}$/);
     expect(listed.stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-      ['ID', 'DESCRIPTION', 'ACTS FOR', 'TOKEN', 'LAST USED'],
-      [id, 'CI', 'owner@localhost', mask, 'never'],
-      [expect.stringMatching(/^mkey_/), 'First master key', 'owner@localhost', mask, 'never'],
+      ['DESCRIPTION', 'ID', 'ACTS FOR', 'LAST USED', 'TOKEN'],
+      ['CI', id, 'owner@localhost', 'never', mask],
+      ['First master key', expect.stringMatching(/^mkey_/), 'owner@localhost', 'never', mask],
       [''],
     ]);
     expect(listed.stdout).not.toContain(token);

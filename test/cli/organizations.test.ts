@@ -135,9 +135,9 @@ describe('portcullis organizations', () => {
     });
     const { stdout } = await portcullis.run('organizations', 'list');
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
-      ['ID', 'NAME', 'PLAN'],
-      [first, 'Default', 'enterprise'],
-      [second, 'Second', 'pro'],
+      ['NAME', 'ID', 'PLAN'],
+      ['Default', first, 'enterprise'],
+      ['Second', second, 'pro'],
       [''],
     ]);
   });

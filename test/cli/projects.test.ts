@@ -28,14 +28,14 @@ describe('portcullis projects', () => {
 
     const { stdout } = await projects('list');
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
-      ['ID', 'NAME', 'CACHE'],
-      [project.id, 'Research', '600 s'],
-      [portcullis.first.projectId, 'Default', '60 s'],
+      ['NAME', 'ID', 'CACHE'],
+      ['Research', project.id, '600 s'],
+      ['Default', portcullis.first.projectId, '60 s'],
       [''],
     ]);
 
     const updated = await projects('update', 'Research', '--name', 'Lab', '--caching', 'off', '--tpm', '5000');
-    expect(updated.stdout.split('\n')[1]?.split(/ {2,}/).slice(0, 3)).toEqual([project.id, 'Lab', 'off']);
+    expect(updated.stdout.split('\n')[1]?.split(/ {2,}/).slice(0, 3)).toEqual(['Lab', project.id, 'off']);
     expect(updated.stdout).toMatch(/ PER MINUTE\n.* 60 calls, 5000 tokens\n$/);
 
     const made = Object(

@@ -90,7 +90,7 @@ describe('portcullis decisions tail', () => {
   });
 
   it('shows those that are asked for, in columns under their titles', async () => {
-    const child = await start('decisions', 'tail', '--model', 'large', '--address', '10.0.0.0/8', '-n', '0');
+    const child = await start('decisions', 'tail', '--wide', '--model', 'large', '--address', '10.0.0.0/8', '-n', '0');
     await vi.waitFor(
       async () => {
         await store({ requestedModel: 'large', clientAddress: '10.1.2.3', providerId: 'acme', modelId: 'large' });
@@ -108,8 +108,11 @@ describe('portcullis decisions tail', () => {
       .trimEnd()
       .split('\n')
       .map((line) => line.split(/ {2,}/));
-    expect(titles).toEqual(['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM']);
-    expect(rows[0]?.slice(2)).toEqual(['permit', '-', 'First gateway key', 'large', 'acme/large', '10.1.2.3']);
+    expect(titles).toEqual([
+      ...['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL'],
+      ...['SERVED BY', 'FROM', 'KEY ID'],
+    ]);
+    expect(rows[0]?.slice(2, 8)).toEqual(['permit', '-', 'First gateway key', 'large', 'acme/large', '10.1.2.3']);
     expect(rows.map((row) => row[7])).toEqual([...rows.slice(1).map(() => '10.1.2.3'), '10.255.255.255']);
   });
 

@@ -4,7 +4,7 @@ import type { AliasRecord } from '../../generated/types.ts';
 import { showAlias, showAliases, showRemoved } from '../output/provider-output.ts';
 import { everyPage, projectId, projectNames } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing } from '../terminal/common-options.ts';
 
 interface AliasOptions extends CommonOptions {
   readonly project?: string;
@@ -98,7 +98,7 @@ export function aliasCommands(program: Command, env: Environment): void {
       showAlias(answer, names, options);
     });
 
-  common(aliases.command('list'))
+  listing(aliases.command('list'))
     .option('--project <id|name>', 'only those of this project')
     .description('List the aliases of the organization and of its projects, newest first.')
     .action(async (options: AliasOptions) => {

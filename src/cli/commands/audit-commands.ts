@@ -5,7 +5,7 @@ import type { AuditRecord } from '../../generated/types.ts';
 import { type ChainVerdict, verifyAuditChain } from '../../store/audit/audit-chain.ts';
 import { showAudit, showVerdict } from '../output/audit-output.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, listing } from '../terminal/common-options.ts';
 import { progressBar } from '../terminal/progress.ts';
 
 interface ListOptions extends CommonOptions {
@@ -69,7 +69,7 @@ away at the end. The log is one chain over all organizations of the installation
 export function auditCommands(program: Command, env: Environment): void {
   const audit = program.command('audit').description('Show the audit log, and verify that no one has changed it.');
 
-  common(audit.command('list'))
+  listing(audit.command('list'))
     .description(
       'List the management changes, newest first. With `--json` each has the states before and after and its place in the chain.',
     )

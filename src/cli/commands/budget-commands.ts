@@ -4,9 +4,9 @@ import type { BudgetAnswer, BudgetPatch, BudgetRecord } from '../../generated/ty
 import { limitsText, windowText } from '../output/limit-output.ts';
 import { everyPage, memberId, projectId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing } from '../terminal/common-options.ts';
 import { type LimitOptions, limited, limitFields } from '../terminal/limit-options.ts';
-import { type Cell, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, free, printJson, printTable } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface OwnerOptions extends CommonOptions {
@@ -33,11 +33,11 @@ function ownerOf(workspace: Workspace, { member, project, organization }: OwnerO
   throw new UsageError('Name the owner of the budget: --member, --project or --organization.');
 }
 
-const TITLES = ['OF', 'NAME', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW', 'ID'];
+const TITLES = [...[free('NAME'), 'OF', 'STATE', 'USD SPENT', 'USD LIMIT', 'USD SPENT IN WINDOW'], ...extra('ID')];
 
 const row = (budget: BudgetRecord): Cell[] => [
-  { text: budget.scope },
   { text: budget.name },
+  { text: budget.scope },
   { text: budget.state, colour: budget.state === 'active' ? 'green' : 'yellow' },
   { text: budget.usage },
   { text: limitsText(budget) },
@@ -47,7 +47,7 @@ const row = (budget: BudgetRecord): Cell[] => [
 
 function show(answer: BudgetAnswer, { json }: CommonOptions): void {
   if (json) printJson(answer);
-  else printTable(TITLES, [row(answer.budget)], '');
+  else printTable(TITLES, [row(answer.budget)], '', { wide: true });
 }
 
 const NO_LIMITS: BudgetPatch = { usageLimit: null, periodUsageLimit: null };
@@ -71,17 +71,17 @@ export function budgetCommands(program: Command, env: Environment): void {
       changeBudget(workspace.db, workspace.actor, ownerOf(workspace, options), body, workspace.now),
     );
 
-  common(budgets.command('list'))
+  listing(budgets.command('list'))
     .description('List the budgets that have a limit. Each has what may be spent and what was.')
-    .action(async ({ org, json }: CommonOptions) => {
-      const listed = await inWorkspace(env, 'read', org, ({ db, actor, now }) =>
+    .action(async (options: CommonOptions) => {
+      const listed = await inWorkspace(env, 'read', options.org, ({ db, actor, now }) =>
         everyPage((page) => {
           const { budgets: items, nextCursor } = listBudgets(db, actor, page, now);
           return { items, nextCursor };
         }),
       );
-      if (json) printJson({ budgets: listed, nextCursor: null });
-      else printTable(TITLES, listed.map(row), 'There are no budgets.');
+      if (options.json) printJson({ budgets: listed, nextCursor: null });
+      else printTable(TITLES, listed.map(row), 'There are no budgets.', options);
     });
 
   owned(budgets.command('show'))

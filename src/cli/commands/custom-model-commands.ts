@@ -8,7 +8,7 @@ import { showCustomModel, showCustomModels, showRemoved } from '../output/provid
 import { wordList } from '../output/word-list.ts';
 import { customModelId, customProviderId, everyCustomModel } from '../run/provider-references.ts';
 import { type Environment, inWorkspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named, orNone } from '../terminal/common-options.ts';
 import { warn } from '../terminal/output.ts';
 
 type Prices = Readonly<Record<string, string | null>>;
@@ -140,7 +140,7 @@ export function customModelCommands(program: Command, env: Environment): void {
       warnOfLowPrices(added);
     });
 
-  common(models.command('list'))
+  listing(models.command('list'))
     .description('List the custom models, newest first.')
     .option('--provider <customProvider>', 'only those of this custom provider')
     .action(async (options: CommonOptions & { readonly provider?: string }) => {

@@ -10,7 +10,7 @@ import { WIRE_FORMATS } from '../../domain/provider.ts';
 import { showCustomProvider, showCustomProviders, showRemoved } from '../output/provider-output.ts';
 import { customProviderId, everyCustomProvider } from '../run/provider-references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named } from '../terminal/common-options.ts';
 
 interface ProviderOptions extends CommonOptions {
   readonly wire?: string;
@@ -59,7 +59,7 @@ export function customProviderCommands(program: Command, env: Environment): void
       showCustomProvider(added, options);
     });
 
-  common(providers.command('list'))
+  listing(providers.command('list'))
     .description('List the custom providers, newest first.')
     .action(async (options: CommonOptions) => {
       showCustomProviders(await inWorkspace(env, 'read', options.org, everyCustomProvider), options);

@@ -4,7 +4,7 @@ import { showGroup, showGroupChange, showGroupDeletion, showGroups } from '../ou
 import { everyGroup, groupId, keyId, memberId } from '../run/references.ts';
 import { runGroupChange, runGroupDeletion } from '../run/run-group-change.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named, orNone } from '../terminal/common-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface UpdateOptions extends CommonOptions {
@@ -41,7 +41,7 @@ export function groupCommands(program: Command, env: Environment): void {
     .description('Put members and keys into groups, whose rules bind all of them.')
     .addHelpText('after', EXAMPLES);
 
-  common(groups.command('list'))
+  listing(groups.command('list'))
     .description('List the groups, newest first, with how many members and keys are in them.')
     .action(async (options: CommonOptions) => {
       const all = await inWorkspace(env, 'read', options.org, (workspace) =>

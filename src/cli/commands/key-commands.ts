@@ -19,7 +19,7 @@ import { showDeletedKey, showKey, showKeys, showNewKey, showRolledKey } from '..
 import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from '../run/references.ts';
 import { oldEnd, type RollOptions, rollMany } from '../run/run-roll.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
 import {
   type LimitOptions,
@@ -154,7 +154,7 @@ export function keyCommands(program: Command, env: Environment): void {
       for (const warning of warnings) warn(`warning: ${warning}`);
     });
 
-  common(keys.command('list'))
+  listing(keys.command('list'))
     .description(
       'List the keys, newest first. Each has its project, its owner and what it spent, in all and in its window.',
     )

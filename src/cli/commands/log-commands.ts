@@ -26,17 +26,17 @@ import { type FilterOptions, isOurs, logRequestOf, type SearchOptions } from '..
 import { keyId } from '../run/references.ts';
 import { runTail, type TailOptions } from '../run/run-tail.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named, ORGANIZATION } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named, ORGANIZATION } from '../terminal/common-options.ts';
 import { filterOptions, pageOptions } from '../terminal/log-options.ts';
 import { write } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { beginOf, type TimeOptions, timeOptions } from '../terminal/time-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
-const searchOptions = (command: Command): Command => pageOptions(timeOptions(filterOptions(common(command))));
+const searchOptions = (command: Command): Command => pageOptions(timeOptions(filterOptions(listing(command))));
 
 const tailOptions = (command: Command): Command =>
-  filterOptions(common(command))
+  filterOptions(listing(command))
     .addOption(
       new Option('-n, --last <n>', 'how many of the past come first, 0 to 200').argParser(parseLast).default(10),
     )
@@ -172,7 +172,7 @@ export function requestCommands(program: Command, env: Environment): void {
     .command('requests')
     .description('Show requests that were refused before they were calls: 401, 404, 429, 400 and the like.');
 
-  pageOptions(timeOptions(common(requests.command('list'))))
+  pageOptions(timeOptions(listing(requests.command('list'))))
     .description(
       'List refused requests, newest first. They are kept for a day; of many in a short time some have no row.',
     )

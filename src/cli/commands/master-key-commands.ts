@@ -4,8 +4,8 @@ import type { MasterKeyAnswer, MasterKeyRecord } from '../../generated/types.ts'
 import { showDeletedKey } from '../output/key-output.ts';
 import { everyPage, firstOwner, memberId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
-import { print, printJson, printTable } from '../terminal/output.ts';
+import { type CommonOptions, common, listing, named } from '../terminal/common-options.ts';
+import { extra, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 
 interface CreateOptions extends CommonOptions {
   readonly description?: string;
@@ -47,22 +47,23 @@ function showNew(answer: MasterKeyAnswer, { json }: CommonOptions): void {
   print(`${id}\n\n  ${token}\n\nThis token is shown once, now. Keep it.`);
 }
 
-function show(masterKeys: readonly MasterKeyRecord[], { json }: CommonOptions): void {
-  if (json) {
+function show(masterKeys: readonly MasterKeyRecord[], format: CommonOptions): void {
+  if (format.json) {
     printJson({ masterKeys, nextCursor: null });
     return;
   }
   const rows = masterKeys.map((key) => [
-    key.id,
     key.description,
+    key.id,
     key.createdByEmail,
+    timeText(key.lastUsedAt ?? 'never'),
     key.maskedToken,
-    key.lastUsedAt ?? 'never',
   ]);
   printTable(
-    ['ID', 'DESCRIPTION', 'ACTS FOR', 'TOKEN', 'LAST USED'],
+    [free('DESCRIPTION'), 'ID', free('ACTS FOR'), 'LAST USED', ...extra('TOKEN')],
     rows.map((row) => row.map((text) => ({ text }))),
     'There are no master keys.',
+    format,
   );
 }
 
@@ -78,7 +79,7 @@ export function masterKeyCommands(program: Command, env: Environment): void {
       showNew(await inWorkspace(env, 'write', options.org, (workspace) => create(workspace, options)), options);
     });
 
-  common(keys.command('list'))
+  listing(keys.command('list'))
     .description('List the master keys, newest first. Each has the member that it acts for and its last use.')
     .action(async (options: CommonOptions) => {
       show(await inWorkspace(env, 'read', options.org, everyMasterKey), options);

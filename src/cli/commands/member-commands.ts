@@ -19,7 +19,7 @@ import { gatewayAddress } from '../run/gateway-address.ts';
 import { everyInvitation, everyMember, invitationId, memberId } from '../run/references.ts';
 import { requireToken, type TokenOptions, takingToken } from '../run/token-input.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
-import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named, orNone } from '../terminal/common-options.ts';
 import { type Duration, parseTtl } from '../terminal/durations.ts';
 import { limitedByMinute, type MinuteOptions, minuteFields } from '../terminal/limit-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
@@ -70,7 +70,7 @@ export function memberCommands(program: Command, env: Environment): void {
       showMember(added, options);
     });
 
-  common(members.command('list'))
+  listing(members.command('list'))
     .description('List the members, newest first.')
     .action(async (options: CommonOptions) => {
       showMembers(await inWorkspace(env, 'read', options.org, everyMember), options);
@@ -133,7 +133,7 @@ function invitationCommands(members: Command, env: Environment): void {
       showNewInvitation(invited, address, options);
     });
 
-  common(members.command('invitations'))
+  listing(members.command('invitations'))
     .description('List the invitations with their status, newest first.')
     .action(async (options: CommonOptions) => {
       showInvitations(await inWorkspace(env, 'read', options.org, everyInvitation), options);

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { ModelsOptions } from '../run/run-models.ts';
 import type { Environment } from '../run/workspace.ts';
+import { wide } from '../terminal/common-options.ts';
 
 const HELP = `
 A model is listed when the rules permit it and a provider that serves it has a credential, in the environment of this command (run
@@ -14,8 +15,7 @@ Examples:
 
 /** `portcullis models`. */
 export function modelsCommand(program: Command, env: Environment): void {
-  program
-    .command('models')
+  wide(program.command('models'))
     .description('List the models that a key, or the organization, may use, with their prices.')
     .option('--org <organization>', 'the organization, where there are several')
     .option('--key <key>', 'what this key may use: its id, masked token or description')

@@ -6,9 +6,10 @@ import { systemClock, type TtlUnit } from '../../domain/time.ts';
 import type { OrganizationPatch, OrganizationRecord } from '../../generated/types.ts';
 import { limitsText, minuteColumn } from '../output/limit-output.ts';
 import { type Environment, inDatabase, inWorkspace, secretsOf } from '../run/workspace.ts';
+import { wide } from '../terminal/common-options.ts';
 import { type Duration, type Period, parsePeriod, parseTtl } from '../terminal/durations.ts';
 import { limitedByMinute, type MinuteOptions, minuteFields, periodFields } from '../terminal/limit-options.ts';
-import { print, printJson, printTable } from '../terminal/output.ts';
+import { extra, type Format, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 const PLANS = ['free', 'pro', 'enterprise'] as const;
@@ -16,6 +17,7 @@ const PLANS = ['free', 'pro', 'enterprise'] as const;
 interface Options {
   readonly org?: string;
   readonly json?: true;
+  readonly wide?: true;
 }
 
 interface CreateOptions extends Pick<Options, 'json'> {
@@ -30,13 +32,16 @@ function newKeysText(limits: OrganizationRecord['newKeyLimits']): string {
   return [...(spend === '-' ? [] : [spend]), ...lifetime].join(', ') || 'unlimited';
 }
 
-function show(organizations: readonly OrganizationRecord[]): void {
+function show(organizations: readonly OrganizationRecord[], format: Format = { wide: true }): void {
   const minute = minuteColumn(organizations);
   const rows = organizations.map((each) => [
-    ...[each.id, each.name, each.plan, newKeysText(each.newKeyLimits), each.createdAt].map((text) => ({ text })),
+    ...[each.name, each.id, each.plan, newKeysText(each.newKeyLimits), timeText(each.createdAt)].map((text) => ({
+      text,
+    })),
     ...minute.cells(each),
   ]);
-  printTable(['ID', 'NAME', 'PLAN', 'NEW KEYS', 'CREATED', ...minute.titles], rows, 'There are no organizations.');
+  const columns = [free('NAME'), 'ID', 'PLAN', 'NEW KEYS', ...extra('CREATED', ...minute.titles)];
+  printTable(columns, rows, 'There are no organizations.', format);
 }
 
 function showNew(tenant: Tenant, json: true | undefined): void {
@@ -145,14 +150,13 @@ export function organizationCommands(program: Command, env: Environment): void {
       showNew(tenant, json);
     });
 
-  organizations
-    .command('list')
+  wide(organizations.command('list'))
     .description('List the organizations of this installation, and their plans.')
     .option('--json', 'print JSON')
-    .action(async ({ json }: Options) => {
+    .action(async (options: Options) => {
       const listed = await inDatabase(env, 'read', listOrganizations);
-      if (json) printJson({ organizations: listed, nextCursor: null });
-      else show(listed);
+      if (options.json) printJson({ organizations: listed, nextCursor: null });
+      else show(listed, { wide: options.wide });
     });
 
   updateCommand(organizations, env);

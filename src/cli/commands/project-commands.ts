@@ -5,9 +5,9 @@ import { minuteColumn } from '../output/limit-output.ts';
 import { showRemoved } from '../output/provider-output.ts';
 import { everyProject, projectId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named } from '../terminal/common-options.ts';
 import { limitedByMinute, type MinuteOptions, minuteFields } from '../terminal/limit-options.ts';
-import { type Cell, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, printJson, printTable, timeText } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface CacheOptions {
@@ -34,29 +34,29 @@ const cached = (command: Command): Command =>
 const cacheFields = ({ caching, cacheSeconds }: CacheOptions): Record<string, unknown> =>
   named({ cachingEnabled: caching === undefined ? undefined : caching === 'on', cacheDurationSeconds: cacheSeconds });
 
-const TITLES = ['ID', 'NAME', 'CACHE', 'CREATED'];
+const TITLES = [free('NAME'), 'ID', 'CACHE', ...extra('CREATED')];
 
 const row = (project: ProjectRecord): Cell[] => [
-  { text: project.id },
   { text: project.name },
+  { text: project.id },
   { text: project.cachingEnabled ? `${project.cacheDurationSeconds} s` : 'off' },
-  { text: project.createdAt },
+  { text: timeText(project.createdAt) },
 ];
 
-function print(projects: readonly ProjectRecord[]): void {
+function print(projects: readonly ProjectRecord[], format: Format): void {
   const minute = minuteColumn(projects);
   const rows = projects.map((project) => [...row(project), ...minute.cells(project)]);
-  printTable([...TITLES, ...minute.titles], rows, 'There are no projects.');
+  printTable([...TITLES, ...minute.titles], rows, 'There are no projects.', format);
 }
 
-function showProjects(projects: readonly ProjectRecord[], { json }: CommonOptions): void {
-  if (json) printJson({ projects, nextCursor: null });
-  else print(projects);
+function showProjects(projects: readonly ProjectRecord[], format: CommonOptions): void {
+  if (format.json) printJson({ projects, nextCursor: null });
+  else print(projects, format);
 }
 
 function showProject(project: ProjectRecord, { json }: CommonOptions): void {
   if (json) printJson({ project });
-  else print([project]);
+  else print([project], { wide: true });
 }
 
 /** `portcullis projects …`. */
@@ -65,7 +65,7 @@ export function projectCommands(program: Command, env: Environment): void {
   const changing = <T>({ org }: CommonOptions, change: (workspace: Workspace) => T): Promise<T> =>
     inWorkspace(env, 'write', org, change);
 
-  common(projects.command('list'))
+  listing(projects.command('list'))
     .description('List the projects, newest first.')
     .action(async (options: CommonOptions) => {
       showProjects(await inWorkspace(env, 'read', options.org, everyProject), options);

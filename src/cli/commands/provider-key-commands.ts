@@ -10,7 +10,7 @@ import { everyProviderKey, providerKeyId } from '../run/provider-references.ts';
 import { projectId } from '../run/references.ts';
 import { readToken, requireToken, type TokenOptions, takingToken } from '../run/token-input.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named, orNone } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named, orNone } from '../terminal/common-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
 interface KeyOptions extends CommonOptions, TokenOptions {
@@ -88,7 +88,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
       showProviderKey(added, options);
     });
 
-  common(keys.command('list'))
+  listing(keys.command('list'))
     .description('List the provider keys, in the order of use. Secrets are masked.')
     .action(async (options: CommonOptions) => {
       showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);

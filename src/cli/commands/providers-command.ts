@@ -15,7 +15,7 @@ import { hasDatabase } from '../../store/db/data-dir.ts';
 import { prepareOrganizationProviders } from '../../store/providers/organization-providers.ts';
 import { type Environment, inWorkspace, secretsOf } from '../run/workspace.ts';
 import { type CommonOptions, common } from '../terminal/common-options.ts';
-import { type Cell, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, free, printJson, printTable } from '../terminal/output.ts';
 
 const HELP = `
 Each credential is tried once, with a request that costs nothing: the list of models, or a chat that every server refuses. This command
@@ -107,7 +107,7 @@ async function checkAll(config: Config, accesses: readonly Access[]): Promise<Ch
   }
 }
 
-function show(checked: readonly Checked[], { json }: CommonOptions): void {
+function show(checked: readonly Checked[], { json, ...format }: CommonOptions): void {
   const rows = checked.map(({ access: { provider, source }, result }) => ({
     provider: provider.id,
     credential: source,
@@ -122,7 +122,7 @@ function show(checked: readonly Checked[], { json }: CommonOptions): void {
     return;
   }
   printTable(
-    ['PROVIDER', 'CREDENTIAL', 'RESULT', 'MS', 'ADDRESS', 'WHY'],
+    ['PROVIDER', free('CREDENTIAL'), 'RESULT', 'MS', free('ADDRESS'), free('WHY')],
     rows.map((row): Cell[] => [
       { text: row.provider },
       { text: row.credential },
@@ -132,5 +132,6 @@ function show(checked: readonly Checked[], { json }: CommonOptions): void {
       { text: row.explanation ?? '-' },
     ]),
     'No provider has a credential: set one such as OPENAI_API_KEY, or add a provider key.',
+    format,
   );
 }

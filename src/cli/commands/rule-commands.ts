@@ -7,7 +7,7 @@ import { showRemovedRule, showRule, showRuleChange, showRules } from '../output/
 import { groupId, keyId, memberId } from '../run/references.ts';
 import { runRuleCreation, runRuleDeletion, runRuleUpdate } from '../run/run-rule-writes.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing, named } from '../terminal/common-options.ts';
 import { conditionOptions } from '../terminal/rule-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 import { evidenceCommands } from './evidence-commands.ts';
@@ -159,7 +159,7 @@ export function ruleCommands(program: Command, env: Environment): void {
       showRule(await runRuleCreation(env, org, ownerIn, body), options);
     });
 
-  owned(common(rules.command('list')))
+  owned(listing(rules.command('list')))
     .description('List the rules of one owner, or all of them.')
     .action(async (options: OwnerOptions) => {
       showRules(await inWorkspace(env, 'read', options.org, (workspace) => list(workspace, options)), options);

@@ -4,7 +4,7 @@ import type { TagSetRecord } from '../../generated/types.ts';
 import { showRemoved, showTagSet, showTagSets } from '../output/provider-output.ts';
 import { everyPage } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common } from '../terminal/common-options.ts';
+import { type CommonOptions, common, listing } from '../terminal/common-options.ts';
 
 const TARGET_ARGUMENT = [
   '<target>',
@@ -52,7 +52,7 @@ export function tagCommands(program: Command, env: Environment): void {
       showTagSet(answer, options);
     });
 
-  common(tags.command('list'))
+  listing(tags.command('list'))
     .description("List the organization's own tags, newest first.")
     .action(async (options: CommonOptions) => {
       showTagSets(await inWorkspace(env, 'read', options.org, everyTagSet), options);

@@ -6,8 +6,8 @@ import type { UsageReport, UsageRow } from '../../generated/types.ts';
 import { wordList } from '../output/word-list.ts';
 import { keyId, projectId } from '../run/references.ts';
 import { type Environment, inWorkspace, type Workspace } from '../run/workspace.ts';
-import { type CommonOptions, common, named } from '../terminal/common-options.ts';
-import { print, printJson, printTable } from '../terminal/output.ts';
+import { type CommonOptions, listing, named } from '../terminal/common-options.ts';
+import { type Column, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import { timeOf } from '../terminal/time-options.ts';
 import { UsageError } from '../terminal/usage-error.ts';
 
@@ -37,7 +37,7 @@ Examples:
 
 /** `portcullis usage`. */
 export function usageCommand(program: Command, env: Environment): void {
-  common(program.command('usage'))
+  listing(program.command('usage'))
     .description('Print what calls were made and what they cost.')
     .option(
       '--from <time>',
@@ -62,7 +62,7 @@ export function usageCommand(program: Command, env: Environment): void {
       const report = await inWorkspace(env, 'read', options.org, (workspace) => wholeReport(workspace, options));
       if (options.json) printJson(report);
       else if (options.csv) process.stdout.write(usageCsv(report));
-      else show(report);
+      else show(report, { wide: options.wide });
     });
 }
 
@@ -90,10 +90,6 @@ function wholeReport(workspace: Workspace, { from, to, by, groupBy, ...of }: Opt
   return { usage: { ...first.usage, rows }, nextCursor: null };
 }
 
-/** Descriptions are not unique: `CI (key_…)`. */
-const keyCell = ({ keyDescription, keyId }: UsageRow): string | null =>
-  keyDescription === null ? keyId : `${keyDescription} (${keyId})`;
-
 /** `1.5 + unknown` where some of the calls needed a price that is not known. */
 function costCell({ cost, unknownPriceCalls }: UsageRow): string {
   if (cost === null) return 'unknown';
@@ -105,30 +101,32 @@ const DIMENSION_COLUMNS = {
   model: { title: 'MODEL', of: ({ model }: UsageRow) => model },
   provider: { title: 'PROVIDER', of: ({ provider }: UsageRow) => provider },
   project: { title: 'PROJECT', of: (row: UsageRow) => row.projectName ?? row.projectId },
-  key: { title: 'KEY', of: keyCell },
+  key: { title: 'KEY', of: (row: UsageRow) => row.keyDescription || (row.keyId === null ? null : 'unnamed') },
 };
 
-const NUMBER_COLUMNS: readonly (readonly [title: string, of: (row: UsageRow) => string | number])[] = [
+const NUMBER_COLUMNS: readonly (readonly [title: Column, of: (row: UsageRow) => string | number])[] = [
   ['CALLS', ({ calls }) => calls],
   ['ERRORS', ({ errors }) => errors],
   ['DENIED', ({ denied }) => denied],
-  ['OVER LIMIT', ({ limitRefusals }) => limitRefusals],
-  ['CACHE HITS', ({ cacheHits }) => cacheHits],
   ['TOKENS IN', ({ promptTokens }) => promptTokens],
   ['TOKENS OUT', ({ completionTokens }) => completionTokens],
   ['USD', costCell],
+  [{ title: 'OVER LIMIT', isExtra: true }, ({ limitRefusals }) => limitRefusals],
+  [{ title: 'CACHE HITS', isExtra: true }, ({ cacheHits }) => cacheHits],
+  // Descriptions are not unique.
+  [{ title: 'KEY ID', isExtra: true }, ({ keyId }) => keyId ?? '-'],
 ];
 
 /** `2026-01-31 12:00` by the hour, the date alone by the day. */
 const startOf = (start: string, granularity: string): string =>
   granularity === 'day' ? start.slice(0, 10) : start.slice(0, 16).replace('T', ' ');
 
-function show({ usage: { from, to, granularity, groupBy, rows } }: UsageReport): void {
+function show({ usage: { from, to, granularity, groupBy, rows } }: UsageReport, format: Format): void {
   const dimensions = groupBy.map((dimension) => DIMENSION_COLUMNS[dimension]);
   const timed = granularity !== 'total';
   const titles = [
     ...(timed ? [granularity.toUpperCase()] : []),
-    ...dimensions.map(({ title }) => title),
+    ...dimensions.map(({ title }) => free(title)),
     ...NUMBER_COLUMNS.map(([title]) => title),
   ];
   const cells = rows.map((row) =>
@@ -138,6 +136,6 @@ function show({ usage: { from, to, granularity, groupBy, rows } }: UsageReport):
       ...NUMBER_COLUMNS.map(([, of]) => String(of(row))),
     ].map((text) => ({ text })),
   );
-  printTable(titles, cells, `No calls from ${from} to ${to}.`);
+  printTable(titles, cells, `No calls from ${from} to ${to}.`, format);
   if (rows.length > 0) print(`\n${from} to ${to}, UTC`);
 }

@@ -10,12 +10,8 @@ import type {
 } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/text.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import { printRuleTable } from './rule-table.ts';
-
-interface Format {
-  readonly json?: true;
-}
 
 const EVERY = '0.0.0.0/0, ::/0, unknown';
 
@@ -56,10 +52,11 @@ interface CellTable {
   readonly rules: Rules;
   /** With a column that says what can be called. */
   readonly marked: boolean;
+  readonly format: Format;
 }
 
 /** What can be called first. */
-function printCells(cells: readonly AccessCell[], { model, by, empty, rules, marked }: CellTable): void {
+function printCells(cells: readonly AccessCell[], { model, by, empty, rules, marked, format }: CellTable): void {
   const rows = cells
     .toSorted((a, b) => Number(b.credential) - Number(a.credential))
     .map((cell): Cell[] => [
@@ -68,7 +65,7 @@ function printCells(cells: readonly AccessCell[], { model, by, empty, rules, mar
       ...(marked ? [callableCell(cell.credential)] : []),
       { text: rulesText(rules, cell.ruleIds) },
     ]);
-  printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), by], rows, empty);
+  printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), free(by)], rows, empty, format);
 }
 
 /** Of a group which one it is. */
@@ -89,8 +86,8 @@ export type ShownFormat = Format & { readonly withoutCredential?: boolean };
 type AccessFormat = ShownFormat & { readonly denied?: true };
 
 /** Everything that one holder reaches. */
-export function showAccess(report: AccessReport, { json, denied, withoutCredential }: AccessFormat): void {
-  if (json) {
+export function showAccess(report: AccessReport, { denied, withoutCredential, ...format }: AccessFormat): void {
+  if (format.json) {
     printJson(report);
     return;
   }
@@ -104,27 +101,34 @@ export function showAccess(report: AccessReport, { json, denied, withoutCredenti
   showRest(report.withoutCredential, marked);
   print('');
   const addresses = report.addresses.map((row) => addressRow(rules, row));
-  printTable(['CALLS', 'RULES', 'FROM ADDRESS'], addresses, '');
+  printTable(['CALLS', free('RULES'), free('FROM ADDRESS')], addresses, '', format);
   print('');
-  printCells(report.reached, { model: 'MODEL', by: 'ALLOWED BY', empty: 'It reaches nothing.', rules, marked });
+  printCells(report.reached, { model: 'MODEL', by: 'ALLOWED BY', empty: 'It reaches nothing.', rules, marked, format });
   if (denied) {
     print('');
-    printCells(report.denied, { model: 'DENIED MODEL', by: 'DENIED BY', empty: 'Nothing is denied.', rules, marked });
+    printCells(report.denied, {
+      model: 'DENIED MODEL',
+      by: 'DENIED BY',
+      empty: 'Nothing is denied.',
+      rules,
+      marked,
+      format,
+    });
   }
-  printAliases(report.aliases ?? []);
+  printAliases(report.aliases ?? [], format);
   if (rules.length === 0) return;
   print('');
-  printRuleTable(['RULE', 'SCOPE', 'TYPE', 'DESCRIPTION'], rules, ruleRow, '');
+  printRuleTable(['RULE', free('SCOPE'), 'TYPE', free('DESCRIPTION')], rules, ruleRow, '', format);
 }
 
-function printAliases(aliases: readonly AccessAlias[]): void {
+function printAliases(aliases: readonly AccessAlias[], format: Format): void {
   if (aliases.length === 0) return;
   print('');
   const rows = aliases.map(({ name, mappings }): Cell[] => [
     { text: name },
     { text: mappings.join(', ') || 'nothing that it may call' },
   ]);
-  printTable(['ALIAS', 'REACHES'], rows, '');
+  printTable(['ALIAS', free('REACHES')], rows, '', format);
 }
 
 function showRest(count: number, shown: boolean): void {
@@ -136,19 +140,19 @@ function showRest(count: number, shown: boolean): void {
 }
 
 /** What everyone reaches, in a line each. */
-export function showOverview({ holders }: AccessOverview, { json }: Format): void {
-  if (json) {
+export function showOverview({ holders }: AccessOverview, format: Format): void {
+  if (format.json) {
     printJson({ holders });
     return;
   }
   const rows = holders.map(({ id, name, mappings, withoutCredential, addresses }): Cell[] => [
-    { text: id },
     { text: name || '-' },
+    { text: id },
     { text: String(new Set(mappings.map((mapping) => mapping.slice(mapping.indexOf('/') + 1))).size) },
     { text: String(mappings.length) },
     { text: String(withoutCredential) },
     { text: addressText(addresses) },
   ]);
-  const titles = ['ID', 'NAME', 'MODELS', 'MAPPINGS', 'NO CREDENTIAL', 'FROM ADDRESS'];
-  printTable(titles, rows, 'There are no keys and no members.');
+  const titles = [free('NAME'), 'ID', 'MODELS', 'MAPPINGS', 'NO CREDENTIAL', free('FROM ADDRESS')];
+  printTable(titles, rows, 'There are no keys and no members.', format);
 }

@@ -2,9 +2,9 @@ import type { AuditList, AuditRecord } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { ChainVerdict } from '../../store/audit/audit-chain.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 
-const TITLES = ['SEQ', 'TIME', 'BY', 'ACTION', 'TARGET', 'CHANGED'];
+const TITLES = ['SEQ', 'TIME', free('BY'), 'ACTION', free('TARGET'), free('CHANGED'), ...extra('TARGET ID')];
 
 /** The fields whose values differ, but for the time of the change itself. */
 function changedFields({ before, after }: AuditRecord): string {
@@ -25,16 +25,17 @@ function by({ actor: { kind, name, memberEmail } }: AuditRecord): string {
 
 const row = (entry: AuditRecord): Cell[] => [
   { text: String(entry.seq) },
-  { text: entry.createdAt },
+  { text: timeText(entry.createdAt) },
   { text: by(entry) },
   { text: entry.action, ...(/\.(delete|remove|revoke)$/.test(entry.action) ? { colour: 'red' } : {}) },
-  { text: entry.target.name === null ? entry.target.id : `${entry.target.name} (${entry.target.id})` },
+  { text: entry.target.name ?? entry.target.id },
   { text: changedFields(entry) },
+  { text: entry.target.id },
 ];
 
-export function showAudit(list: AuditList, { json }: { readonly json?: true }): void {
-  if (json) printJson(list);
-  else printTable(TITLES, list.entries.map(row), 'There are no entries.');
+export function showAudit(list: AuditList, format: Format): void {
+  if (format.json) printJson(list);
+  else printTable(TITLES, list.entries.map(row), 'There are no entries.', format);
 }
 
 /** What is wrong with the chain; undefined: it holds. */

@@ -10,7 +10,7 @@ import type {
 import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/text.ts';
 import { valueText } from '../../policy/denial-message.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, free, print, printJson, printTable } from '../terminal/output.ts';
 import { type NamedRule, rulesText, scopeText } from './access-output.ts';
 import { managedText } from './rule-table.ts';
 
@@ -38,7 +38,7 @@ const violationRow = (
 
 export const violationTable = (rules: readonly NamedRule[], violations: readonly PolicyViolation[]): void =>
   printTable(
-    ['CANDIDATE', 'SCOPE', 'VIOLATES', 'BY', 'RULES'],
+    ['CANDIDATE', free('SCOPE'), 'VIOLATES', free('BY'), free('RULES')],
     violations.map((violation) => violationRow(rules, violation)),
     'Nothing is violated.',
   );

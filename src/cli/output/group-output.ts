@@ -1,26 +1,23 @@
 import { withName } from '../../domain/id.ts';
 import type { GroupAnswer, GroupChangeAnswer, GroupDeletion, GroupRecord } from '../../generated/types.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 import { showWidening } from './rule-output.ts';
 
-interface Format {
-  readonly json?: true;
-}
-
-export function showGroups(groups: readonly GroupRecord[], { json }: Format): void {
-  if (json) {
+export function showGroups(groups: readonly GroupRecord[], format: Format): void {
+  if (format.json) {
     printJson({ groups, nextCursor: null });
     return;
   }
   const rows = groups.map(({ id, name, members, keys, description, createdAt }): Cell[] => [
-    { text: id },
     { text: name },
+    { text: id },
     { text: String(members.length) },
     { text: String(keys.length) },
     { text: description ?? '-' },
-    { text: createdAt },
+    { text: timeText(createdAt) },
   ]);
-  printTable(['ID', 'NAME', 'MEMBERS', 'KEYS', 'DESCRIPTION', 'CREATED'], rows, 'There are no groups.');
+  const columns = [free('NAME'), 'ID', 'MEMBERS', 'KEYS', free('DESCRIPTION'), ...extra('CREATED')];
+  printTable(columns, rows, 'There are no groups.', format);
 }
 
 /** A group and who is in it. */
@@ -36,7 +33,7 @@ export function showGroup(answer: GroupAnswer | GroupChangeAnswer, { json }: For
     ...members.map((member) => [{ text: 'member' }, { text: member.id }, { text: member.email }]),
     ...keys.map((key) => [{ text: 'key' }, { text: key.id }, { text: key.description || '-' }]),
   ];
-  printTable(['IN IT', 'ID', 'NAME'], rows, 'Nobody is in it.');
+  printTable(['IN IT', 'ID', free('NAME')], rows, 'Nobody is in it.');
 }
 
 /** A changed group, and what the rules newly permit. */

@@ -1,11 +1,7 @@
 import type { InspectColor } from 'node:util';
 import type { Deletion, KeyAnswer, KeyRecord, KeyState } from '../../generated/types.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 import { limitsText, minuteColumn, windowText } from './limit-output.ts';
-
-interface Format {
-  readonly json?: true;
-}
 
 const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
   active: 'green',
@@ -15,59 +11,51 @@ const STATE_COLOURS: Readonly<Record<KeyState, InspectColor>> = {
 };
 
 const TITLES = [
-  'ID',
-  'DESCRIPTION',
-  'PROJECT',
-  'OWNER',
-  'STATE',
-  'TOKEN',
-  'USD SPENT',
-  'USD LIMIT',
-  'USD SPENT IN WINDOW',
-  'EXPIRES',
-  'LAST USED',
+  ...[free('DESCRIPTION'), 'ID', free('OWNER'), 'STATE', 'USD SPENT', 'USD LIMIT'],
+  ...extra(free('PROJECT'), 'TOKEN', 'USD SPENT IN WINDOW', 'EXPIRES', 'LAST USED'),
 ];
 
 /** By their ids. */
 type ProjectNames = ReadonlyMap<string, string>;
 
 const row = (key: KeyRecord, projects: ProjectNames): Cell[] => [
-  { text: key.id },
   { text: key.description ?? '-' },
-  { text: projects.get(key.projectId) ?? key.projectId },
+  { text: key.id },
   { text: key.createdByEmail ?? 'has left' },
   { text: key.state, colour: STATE_COLOURS[key.state] },
-  { text: key.maskedToken ?? '-' },
   { text: key.usage },
   { text: limitsText(key) },
+  { text: projects.get(key.projectId) ?? key.projectId },
+  { text: key.maskedToken ?? '-' },
   { text: windowText(key) },
-  { text: key.expiresAt ?? 'never' },
-  { text: key.lastUsedAt ?? 'never' },
+  { text: timeText(key.expiresAt ?? 'never') },
+  { text: timeText(key.lastUsedAt ?? 'never') },
 ];
 
 /** Limits a minute and tags have a column where there are any. */
-function printKeys(keys: readonly KeyRecord[], projects: ProjectNames): void {
+function printKeys(keys: readonly KeyRecord[], projects: ProjectNames, format: Format): void {
   const minute = minuteColumn(keys);
   const areTagged = keys.some(({ tags }) => tags.length > 0);
   printTable(
-    [...TITLES, ...minute.titles, ...(areTagged ? ['TAGS'] : [])],
+    [...TITLES, ...extra(...minute.titles, ...(areTagged ? [free('TAGS')] : []))],
     keys.map((key) => [
       ...row(key, projects),
       ...minute.cells(key),
       ...(areTagged ? [{ text: key.tags.join(', ') || '-' }] : []),
     ]),
     'There are no keys.',
+    format,
   );
 }
 
-export function showKeys(keys: readonly KeyRecord[], projects: ProjectNames, { json }: Format): void {
-  if (json) printJson({ keys, nextCursor: null });
-  else printKeys(keys, projects);
+export function showKeys(keys: readonly KeyRecord[], projects: ProjectNames, format: Format): void {
+  if (format.json) printJson({ keys, nextCursor: null });
+  else printKeys(keys, projects, format);
 }
 
 export function showKey(answer: KeyAnswer, projects: ProjectNames, { json }: Format): void {
   if (json) printJson(answer);
-  else printKeys([answer.key], projects);
+  else printKeys([answer.key], projects, { wide: true });
 }
 
 /** A key whose token is shown once: after it was made, or rolled. */

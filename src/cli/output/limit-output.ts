@@ -1,6 +1,6 @@
 import type { MinuteLimits } from '../../domain/rate-limits.ts';
 import type { BudgetRecord } from '../../generated/types.ts';
-import type { Cell } from '../terminal/output.ts';
+import { type Cell, timeText } from '../terminal/output.ts';
 
 type Limits = Pick<
   BudgetRecord,
@@ -16,12 +16,12 @@ export function limitsText(of: Limits): string {
   return [...total, ...period].join(', ') || '-';
 }
 
-/** What was spent in the running window, and when it resets: `0.5 until 2026-01-31T12:00:00.000Z`. */
+/** What was spent in the running window, and when it resets: `0.5 until 2026-01-31 12:00:00Z`. */
 export function windowText(of: Pick<BudgetRecord, 'currentPeriodUsage' | 'currentPeriodResetAt'>): string {
   if (of.currentPeriodUsage === null) return '-';
   return of.currentPeriodResetAt === null
     ? of.currentPeriodUsage
-    : `${of.currentPeriodUsage} until ${of.currentPeriodResetAt}`;
+    : `${of.currentPeriodUsage} until ${timeText(of.currentPeriodResetAt)}`;
 }
 
 /** A column for limits a minute, where one of the records has any. */

@@ -10,18 +10,26 @@ import type {
 } from '../../generated/types.ts';
 import { plainText } from '../../lib/text.ts';
 import type { LoggedCall } from '../../store/ledger/call-log.ts';
-import { type Cell, growingTable, print, printJson, printTable } from '../terminal/output.ts';
+import {
+  type Cell,
+  type Column,
+  extra,
+  type Format,
+  free,
+  growingTable,
+  print,
+  printJson,
+  printTable,
+  timeText,
+} from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';
 import { showShadow, violationTable } from './explain-output.ts';
 import { printRuleTable } from './rule-table.ts';
 
-interface Format {
-  readonly json?: true;
-}
-
 type Names = ReadonlyMap<string, string>;
 
-const nameIn = (names: Names, id: string): string => names.get(id) ?? id;
+/** The name alone: `--wide` shows the id in a column of its own. */
+const nameIn = (names: Names, id: string): string => names.get(id) ?? 'unnamed';
 
 const outcomeCell = (outcome: 'permit' | 'deny' | null): Cell =>
   outcome === 'deny' ? { text: 'deny', colour: 'red' } : { text: outcome ?? '-' };
@@ -36,10 +44,13 @@ function printMore(nextCursor: string | null): void {
   if (nextCursor !== null) print(`\nThere are more: --cursor ${nextCursor}`);
 }
 
-const DECISION_TITLES = ['TIME', 'DECISION', 'OUTCOME', 'REASON', 'KEY', 'MODEL', 'SERVED BY', 'FROM'];
+const DECISION_TITLES = [
+  ...['TIME', 'DECISION', 'OUTCOME', free('REASON'), free('KEY'), free('MODEL')],
+  ...extra('SERVED BY', 'FROM', 'KEY ID'),
+];
 
 const decisionRow = (entry: DecisionEntry, names: Names): Cell[] => [
-  { text: entry.timestamp },
+  { text: timeText(entry.timestamp) },
   { text: entry.id },
   outcomeCell(entry.outcome),
   { text: entry.reason ?? '-' },
@@ -47,16 +58,17 @@ const decisionRow = (entry: DecisionEntry, names: Names): Cell[] => [
   { text: entry.requestedModel },
   { text: servedText(entry) },
   { text: entry.requestedBy ?? '-' },
+  { text: entry.keyId },
 ];
 
 /** @param names of keys, by their ids */
-export function showDecisions(list: DecisionList, names: Names, { json }: Format): void {
-  if (json) {
+export function showDecisions(list: DecisionList, names: Names, format: Format): void {
+  if (format.json) {
     printJson(list);
     return;
   }
   const rows = list.decisions.map((entry) => decisionRow(entry, names));
-  printTable(DECISION_TITLES, rows, 'No decisions.');
+  printTable(DECISION_TITLES, rows, 'No decisions.', format);
   printMore(list.nextCursor);
 }
 
@@ -64,40 +76,41 @@ export function showDecisions(list: DecisionList, names: Names, { json }: Format
 export function showDecisionsWithShadow(list: DecisionList, names: Names): void {
   const withShadow = <T>(cells: readonly T[], shadow: T): T[] => [...cells.slice(0, 3), shadow, ...cells.slice(3)];
   const rows = list.decisions.map((entry) => withShadow(decisionRow(entry, names), outcomeCell(entry.shadowOutcome)));
-  printTable(withShadow(DECISION_TITLES, 'WOULD BE'), rows, 'No decisions.');
+  printTable(withShadow<Column>(DECISION_TITLES, 'WOULD BE'), rows, 'No decisions.');
   printMore(list.nextCursor);
 }
 
 const CALL_TITLES = [
-  ...['TIME', 'CALL', 'STATE', 'STATUS', 'KEY', 'MODEL', 'SERVED BY'],
-  ...['MS', 'TOKENS IN', 'TOKENS OUT', 'USD'],
+  ...['TIME', 'CALL', 'STATE', free('KEY'), free('MODEL'), 'MS', 'USD'],
+  ...extra('STATUS', 'SERVED BY', 'TOKENS IN', 'TOKENS OUT', 'KEY ID'),
 ];
 
 /** `2,511`. */
 const grouped = (count: number): string => count.toLocaleString('en-US');
 
 const callRow = (call: CallRecord, names: Names): Cell[] => [
-  { text: call.createdAt },
+  { text: timeText(call.createdAt) },
   { text: call.id },
   { text: call.state, ...(call.state === 'denied' ? { colour: 'red' } : {}) },
-  { text: String(call.statusCode ?? '-') },
   { text: nameIn(names, call.keyId) },
   { text: call.requestedModel },
-  { text: servedText(call) },
   { text: call.timing === null ? '-' : grouped(call.timing.tookMs) },
+  { text: costText(call.cost) },
+  { text: String(call.statusCode ?? '-') },
+  { text: servedText(call) },
   { text: String(call.promptTokens) },
   { text: String(call.completionTokens) },
-  { text: costText(call.cost) },
+  { text: call.keyId },
 ];
 
 /** @param names of keys, by their ids */
-export function showCalls(list: CallList, names: Names, { json }: Format): void {
-  if (json) {
+export function showCalls(list: CallList, names: Names, format: Format): void {
+  if (format.json) {
     printJson(list);
     return;
   }
   const rows = list.calls.map((call) => callRow(call, names));
-  printTable(CALL_TITLES, rows, 'No calls.');
+  printTable(CALL_TITLES, rows, 'No calls.', format);
   printMore(list.nextCursor);
 }
 
@@ -105,14 +118,14 @@ export function showCalls(list: CallList, names: Names, { json }: Format): void 
 export type ShowNext = (calls: readonly LoggedCall[], names: Names) => void;
 
 function tailOf<Shown>(
-  titles: readonly string[],
+  columns: readonly Column[],
   shown: (call: LoggedCall) => Shown,
   row: (shown: Shown, names: Names) => Cell[],
-  { json }: Format,
+  format: Format,
 ): ShowNext {
-  const table = growingTable(titles);
+  const table = growingTable(columns, format);
   return (calls, names) => {
-    if (json) for (const call of calls) print(JSON.stringify(shown(call)));
+    if (format.json) for (const call of calls) print(JSON.stringify(shown(call)));
     else table(calls.map((call) => row(shown(call), names)));
   };
 }
@@ -136,7 +149,7 @@ const attemptLines = (attempts: CallRecord['attempts']): string | null =>
     : attempts.map((each) => `${each.provider}/${each.model} ${each.status_code ?? each.error_type}`).join(', ');
 
 /** `2,511 ms: 2,504 openai, 7 gateway, first token after 812`; attempts at one provider are one part. */
-function timeText({ timing, attempts }: CallRecord): string | null {
+function tookText({ timing, attempts }: CallRecord): string | null {
   if (timing === null) return null;
   const { tookMs, receivingMs, gatewayMs, firstTokenMs } = timing;
   const byProvider = new Map<string, number>();
@@ -157,7 +170,7 @@ function timeText({ timing, attempts }: CallRecord): string | null {
 function printAttempts(attempts: NonNullable<CallRecord['attempts']>): void {
   print('');
   printTable(
-    ['ATTEMPT', 'CREDENTIAL', 'MS', 'ANSWER', 'WHY'],
+    ['ATTEMPT', free('CREDENTIAL'), 'MS', 'ANSWER', free('WHY')],
     attempts.map((each): Cell[] => [
       { text: `${each.provider}/${each.model}` },
       { text: String(each.providerKeyLabel ?? each.credentialSource) },
@@ -201,7 +214,7 @@ export function showDecision(decision: LoggedDecision, names: Names, { json }: F
   violationTable(rules, violations);
   if (rules.length > 0) print('');
   printRuleTable(
-    ['RULE', 'SCOPE', 'TYPE', 'MODE', 'DESCRIPTION'],
+    ['RULE', free('SCOPE'), 'TYPE', 'MODE', free('DESCRIPTION')],
     rules,
     (rule): Cell[] => [
       { text: rule.id },
@@ -231,7 +244,7 @@ export function showCall(call: CallRecord, names: Names, { json }: Format): void
   printFields({
     time: call.createdAt,
     settled: call.settledAt,
-    took: timeText(call),
+    took: tookText(call),
     state: call.state,
     asked: `${call.action} with ${call.requestedModel}${call.tool === null ? '' : ` by ${call.tool}`}`,
     from: call.address ?? 'an unknown address',
@@ -256,23 +269,25 @@ const agentText = ({ requestedModel, userAgent }: RefusedRequestRecord): string 
   [requestedModel, userAgent].flatMap((part) => part ?? []).join(', ') || '-';
 
 /** @param names of keys, by their ids */
-export function showRefusedRequests(list: RefusedRequestList, names: Names, { json }: Format): void {
-  if (json) {
+export function showRefusedRequests(list: RefusedRequestList, names: Names, format: Format): void {
+  if (format.json) {
     printJson(list);
     return;
   }
   printTable(
-    ['TIME', 'REQUEST', 'STATUS', 'CODE', 'KEY', 'FROM', 'MODEL, PROGRAM'],
+    [...['TIME', 'REQUEST', 'STATUS', 'CODE', free('KEY'), free('MODEL, PROGRAM')], ...extra('FROM', 'KEY ID')],
     list.requests.map((each): Cell[] => [
-      { text: each.time },
+      { text: timeText(each.time) },
       { text: each.requestId },
       { text: String(each.statusCode) },
       { text: each.errorCode ?? '-' },
       { text: each.keyId === null ? '-' : nameIn(names, each.keyId) },
-      { text: each.address ?? '-' },
       { text: agentText(each) },
+      { text: each.address ?? '-' },
+      { text: each.keyId ?? '-' },
     ]),
     'No refused requests.',
+    format,
   );
   printMore(list.nextCursor);
 }

@@ -9,37 +9,33 @@ import type {
   MemberAnswer,
   MemberRecord,
 } from '../../generated/types.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, print, printJson, printTable, timeText } from '../terminal/output.ts';
 import { minuteColumn } from './limit-output.ts';
 
-interface Format {
-  readonly json?: true;
-}
-
-const MEMBER_TITLES = ['ID', 'E-MAIL', 'NAME', 'ROLE', 'SINCE'];
+const MEMBER_TITLES = [free('NAME'), free('E-MAIL'), 'ID', 'ROLE', ...extra('SINCE')];
 
 const memberRow = (member: MemberRecord): Cell[] => [
-  { text: member.id },
-  { text: member.email },
   { text: member.name ?? '-' },
+  { text: member.email },
+  { text: member.id },
   { text: member.role },
-  { text: member.createdAt },
+  { text: timeText(member.createdAt) },
 ];
 
-function printMembers(members: readonly MemberRecord[]): void {
+function printMembers(members: readonly MemberRecord[], format: Format): void {
   const minute = minuteColumn(members);
   const rows = members.map((member) => [...memberRow(member), ...minute.cells(member)]);
-  printTable([...MEMBER_TITLES, ...minute.titles], rows, 'There are no members.');
+  printTable([...MEMBER_TITLES, ...minute.titles], rows, 'There are no members.', format);
 }
 
-export function showMembers(members: readonly MemberRecord[], { json }: Format): void {
-  if (json) printJson({ members, nextCursor: null });
-  else printMembers(members);
+export function showMembers(members: readonly MemberRecord[], format: Format): void {
+  if (format.json) printJson({ members, nextCursor: null });
+  else printMembers(members, format);
 }
 
 export function showMember(answer: MemberAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printMembers([answer.member]);
+  else printMembers([answer.member], { wide: true });
 }
 
 const STATUS_COLOURS: Readonly<Record<InvitationStatus, InspectColor>> = {
@@ -49,21 +45,24 @@ const STATUS_COLOURS: Readonly<Record<InvitationStatus, InspectColor>> = {
   expired: 'red',
 };
 
-const INVITATION_TITLES = ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'INVITED BY', 'TOKEN', 'EXPIRES'];
-
-const invitationRow = (invitation: InvitationRecord): Cell[] => [
-  { text: invitation.id },
-  { text: invitation.email },
-  { text: invitation.role },
-  { text: invitation.status, colour: STATUS_COLOURS[invitation.status] },
-  { text: invitation.invitedByEmail ?? '-' },
-  { text: invitation.maskedToken },
-  { text: invitation.expiresAt },
+const INVITATION_TITLES = [
+  ...[free('E-MAIL'), 'ID', 'ROLE', 'STATUS', 'EXPIRES'],
+  ...extra(free('INVITED BY'), 'TOKEN'),
 ];
 
-export function showInvitations(invitations: readonly InvitationRecord[], { json }: Format): void {
-  if (json) printJson({ invitations, nextCursor: null });
-  else printTable(INVITATION_TITLES, invitations.map(invitationRow), 'There are no invitations.');
+const invitationRow = (invitation: InvitationRecord): Cell[] => [
+  { text: invitation.email },
+  { text: invitation.id },
+  { text: invitation.role },
+  { text: invitation.status, colour: STATUS_COLOURS[invitation.status] },
+  { text: timeText(invitation.expiresAt) },
+  { text: invitation.invitedByEmail ?? '-' },
+  { text: invitation.maskedToken },
+];
+
+export function showInvitations(invitations: readonly InvitationRecord[], format: Format): void {
+  if (format.json) printJson({ invitations, nextCursor: null });
+  else printTable(INVITATION_TITLES, invitations.map(invitationRow), 'There are no invitations.', format);
 }
 
 /** A link whose token is shown once. */

@@ -1,7 +1,7 @@
 import type { InspectColor } from 'node:util';
 import type { PolicyPlan, PolicyPlanChange, RuleCreate } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import type { ShownFormat } from './access-output.ts';
 import { showDiff } from './diff-output.ts';
 import { entriesIn, entriesText } from './rule-output.ts';
@@ -19,14 +19,22 @@ const ACTIONS: Readonly<
   rename: { mark: '=', colour: 'dim', verb: 'rename', done: 'renamed' },
 };
 
-const TITLES = ['', 'OWNER', 'NAME', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
+const TITLES = [
+  ...['', free('OWNER'), free('NAME'), 'TYPE'],
+  ...[free('VALUE'), 'MODE', 'STATUS', free('DESCRIPTION')],
+];
 
 /** The changes of rules, then of access. Warnings are the caller's. */
 export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): void {
   if (json) printJson(plan);
   else if (plan.changes.length === 0) print(noChanges(plan));
   else {
-    printTable(TITLES, plan.changes.map(row), '');
+    printTable(
+      TITLES,
+      plan.changes.map((change) => row(change, shown)),
+      '',
+      shown,
+    );
     print(`\n${sums(plan, ({ verb }) => `to ${verb}`)}\n`);
     showAccess(plan, shown);
   }
@@ -38,7 +46,11 @@ export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, s
   else if (plan.changes.length === 0) print(noChanges(plan));
   else {
     if (!seen) {
-      printTable(TITLES, plan.changes.map(row), '');
+      printTable(
+        TITLES,
+        plan.changes.map((change) => row(change, shown)),
+        '',
+      );
       print('');
       showAccess(plan, shown);
       print('');
@@ -65,13 +77,13 @@ function sums({ changes, unchanged, source }: PolicyPlan, wording: (words: { ver
   return `${texts.join(', ')}, ${unchanged} unchanged (source: ${source}).`;
 }
 
-function row({ action, owner, name, before, after }: PolicyPlanChange): Cell[] {
+function row({ action, owner, name, before, after }: PolicyPlanChange, format: Format): Cell[] {
   const { mark, colour } = ACTIONS[action];
   const texts = [
     owner.scope === 'organization' ? 'organization' : `${owner.scope} ${owner.name || owner.id}`,
     name ?? '-',
     moved(before, after, ({ ruleType }) => ruleType),
-    valueText(before, after),
+    valueText(before, after, format),
     moved(before, after, ({ mode = 'enforce' }) => mode),
     moved(before, after, ({ status = 'active' }) => status),
     moved(before, after, ({ description }) => description ?? '-'),
@@ -88,15 +100,18 @@ function moved(before: Rule, after: Rule, of: (rule: RuleCreate) => string): str
 }
 
 /** A value; of one that changes, what it loses and gains, or what its conditions were and are. */
-function valueText(before: Rule, after: Rule): string {
+function valueText(before: Rule, after: Rule, format: Format): string {
   if (before === null || after === null || before.ruleType !== after.ruleType) {
-    return moved(before, after, ({ ruleValue }) => entriesText(entriesIn(ruleValue)));
+    return moved(before, after, ({ ruleValue }) => entriesText(entriesIn(ruleValue), format));
   }
   const [was, is] = [before.ruleValue, after.ruleValue]
     .map(Object.entries)
     .map((each) => new Map<string, unknown>(each));
   const names = new Set([...(was?.keys() ?? []), ...(is?.keys() ?? [])]);
-  return entriesText([...names].flatMap((name) => changedField(name, was?.get(name), is?.get(name))));
+  return entriesText(
+    [...names].flatMap((name) => changedField(name, was?.get(name), is?.get(name))),
+    format,
+  );
 }
 
 function changedField(name: string, was: unknown, is: unknown): string[] {

@@ -1,4 +1,3 @@
-import { withName } from '../../domain/id.ts';
 import { formatUsdPerMillion, parseUsd } from '../../domain/money.ts';
 import type {
   AliasAnswer,
@@ -13,108 +12,108 @@ import type {
   TagSetAnswer,
   TagSetRecord,
 } from '../../generated/types.ts';
-import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
+import { type Cell, extra, type Format, free, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { CAPABILITIES } from './capabilities.ts';
-
-interface Format {
-  readonly json?: true;
-}
 
 const status = (text: 'active' | 'inactive'): Cell => ({ text, colour: text === 'active' ? 'green' : 'yellow' });
 
-const KEY_TITLES = ['ID', 'PROVIDER', 'POSITION', 'LABEL', 'SECRET', 'PROJECT', 'BASE URL', 'STATUS'];
-
-const keyRow = (key: ProviderKeyRecord): Cell[] => [
-  { text: key.id },
-  { text: key.provider },
-  { text: String(key.position) },
-  { text: key.label },
-  { text: key.maskedToken },
-  { text: key.projectId === null ? 'all' : withName(key.projectId, key.projectName) },
-  { text: key.baseUrl ?? '-' },
-  status(key.status),
+const KEY_TITLES = [
+  ...[free('LABEL'), 'ID', free('PROVIDER'), 'SECRET', free('PROJECT'), 'STATUS'],
+  ...extra('POSITION', 'BASE URL', 'PROJECT ID'),
 ];
 
-export function showProviderKeys(providerKeys: readonly ProviderKeyRecord[], { json }: Format): void {
-  if (json) printJson({ providerKeys, nextCursor: null });
-  else printTable(KEY_TITLES, providerKeys.map(keyRow), 'There are no provider keys.');
+const keyRow = (key: ProviderKeyRecord): Cell[] => [
+  { text: key.label },
+  { text: key.id },
+  { text: key.provider },
+  { text: key.maskedToken },
+  { text: key.projectId === null ? 'all' : (key.projectName ?? key.projectId) },
+  status(key.status),
+  { text: String(key.position) },
+  { text: key.baseUrl ?? '-' },
+  { text: key.projectId ?? 'all' },
+];
+
+export function showProviderKeys(providerKeys: readonly ProviderKeyRecord[], format: Format): void {
+  if (format.json) printJson({ providerKeys, nextCursor: null });
+  else printTable(KEY_TITLES, providerKeys.map(keyRow), 'There are no provider keys.', format);
 }
 
 export function showProviderKey(answer: ProviderKeyAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(KEY_TITLES, [keyRow(answer.providerKey)], '');
+  else printTable(KEY_TITLES, [keyRow(answer.providerKey)], '', { wide: true });
 }
 
-const PROVIDER_TITLES = ['ID', 'NAME', 'API', 'BASE URL', 'CREDENTIAL', 'OWN FIELDS'];
+const PROVIDER_TITLES = [free('NAME'), 'ID', 'API', free('BASE URL'), 'CREDENTIAL', ...extra('OWN FIELDS')];
 
 const providerRow = (provider: CustomProviderRecord): Cell[] => [
-  { text: provider.id },
   { text: provider.name },
+  { text: provider.id },
   { text: provider.wire },
   { text: provider.baseUrl },
   { text: provider.keyless ? 'none needed' : 'provider key' },
   { text: provider.fields.join(',') || '-' },
 ];
 
-export function showCustomProviders(customProviders: readonly CustomProviderRecord[], { json }: Format): void {
-  if (json) printJson({ customProviders, nextCursor: null });
-  else printTable(PROVIDER_TITLES, customProviders.map(providerRow), 'There are no custom providers.');
+export function showCustomProviders(customProviders: readonly CustomProviderRecord[], format: Format): void {
+  if (format.json) printJson({ customProviders, nextCursor: null });
+  else printTable(PROVIDER_TITLES, customProviders.map(providerRow), 'There are no custom providers.', format);
 }
 
 export function showCustomProvider(answer: CustomProviderAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(PROVIDER_TITLES, [providerRow(answer.customProvider)], '');
+  else printTable(PROVIDER_TITLES, [providerRow(answer.customProvider)], '', { wide: true });
 }
 
-const MODEL_TITLES = ['ID', 'NAME', 'INPUT $/M', 'OUTPUT $/M', 'CONTEXT', 'SUPPORTS', 'STATUS'];
+const MODEL_TITLES = [free('NAME'), 'ID', 'INPUT $/M', 'OUTPUT $/M', 'CONTEXT', 'STATUS', ...extra('SUPPORTS')];
 
 /** USD per million tokens, as price lists have it. */
 const perMillion = (price: string | null): string => (price === null ? '-' : formatUsdPerMillion(parseUsd(price)));
 
 const modelRow = (model: CustomModelRecord): Cell[] => [
-  { text: model.id },
   { text: model.name },
+  { text: model.id },
   { text: perMillion(model.pricing.prompt) },
   { text: perMillion(model.pricing.completion) },
   { text: model.contextLength === null ? '-' : String(model.contextLength) },
+  status(model.status),
   {
     text:
       CAPABILITIES.filter(({ field }) => model[field])
         .map(({ name }) => name)
         .join(',') || '-',
   },
-  status(model.status),
 ];
 
-export function showCustomModels(customModels: readonly CustomModelRecord[], { json }: Format): void {
-  if (json) printJson({ customModels, nextCursor: null });
-  else printTable(MODEL_TITLES, customModels.map(modelRow), 'There are no custom models.');
+export function showCustomModels(customModels: readonly CustomModelRecord[], format: Format): void {
+  if (format.json) printJson({ customModels, nextCursor: null });
+  else printTable(MODEL_TITLES, customModels.map(modelRow), 'There are no custom models.', format);
 }
 
 export function showCustomModel(answer: CustomModelAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(MODEL_TITLES, [modelRow(answer.customModel)], '');
+  else printTable(MODEL_TITLES, [modelRow(answer.customModel)], '', { wide: true });
 }
 
-const TAG_TITLES = ['ID', 'TARGET', 'TAGS'];
+const TAG_TITLES = [free('TARGET'), 'ID', free('TAGS')];
 
 const tagRow = ({ id, target, tags }: TagSetRecord): Cell[] => [
-  { text: id },
   { text: target },
+  { text: id },
   { text: tags.join(', ') },
 ];
 
-export function showTagSets(tagSets: readonly TagSetRecord[], { json }: Format): void {
-  if (json) printJson({ tagSets, nextCursor: null });
-  else printTable(TAG_TITLES, tagSets.map(tagRow), 'There are no tags of your own.');
+export function showTagSets(tagSets: readonly TagSetRecord[], format: Format): void {
+  if (format.json) printJson({ tagSets, nextCursor: null });
+  else printTable(TAG_TITLES, tagSets.map(tagRow), 'There are no tags of your own.', format);
 }
 
 export function showTagSet(answer: TagSetAnswer, { json }: Format): void {
   if (json) printJson(answer);
-  else printTable(TAG_TITLES, [tagRow(answer.tagSet)], '');
+  else printTable(TAG_TITLES, [tagRow(answer.tagSet)], '', { wide: true });
 }
 
-const ALIAS_TITLES = ['ALIAS', 'OF', 'MODELS'];
+const ALIAS_TITLES = ['ALIAS', free('OF'), free('MODELS')];
 
 const aliasRow = ({ name, projectId, models, weights }: AliasRecord, projects: ReadonlyMap<string, string>): Cell[] => [
   { text: name },
@@ -126,12 +125,12 @@ const aliasRow = ({ name, projectId, models, weights }: AliasRecord, projects: R
 export function showAliases(
   aliases: readonly AliasRecord[],
   projects: ReadonlyMap<string, string>,
-  { json }: Format,
+  format: Format,
 ): void {
-  if (json) printJson({ aliases, nextCursor: null });
+  if (format.json) printJson({ aliases, nextCursor: null });
   else {
     const rows = aliases.map((alias) => aliasRow(alias, projects));
-    printTable(ALIAS_TITLES, rows, 'There are no aliases.');
+    printTable(ALIAS_TITLES, rows, 'There are no aliases.', format);
   }
 }
 
@@ -140,7 +139,7 @@ export function showAlias(answer: AliasAnswer, projects: ReadonlyMap<string, str
     printJson(answer);
     return;
   }
-  printTable(ALIAS_TITLES, [aliasRow(answer.alias, projects)], '');
+  printTable(ALIAS_TITLES, [aliasRow(answer.alias, projects)], '', { wide: true });
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
 

@@ -1,7 +1,7 @@
 import { withName } from '../../domain/id.ts';
 import type { ReplayChange, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
-import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
+import { type Cell, free, print, printJson, printTable, warn } from '../terminal/output.ts';
 import { scopeText } from './access-output.ts';
 
 /** Rows that are printed; `--json` has more. */
@@ -81,7 +81,7 @@ function showGroups({ groups, moreGroups, groupBy, rules }: ReplayReport): void 
   ] as const;
   const shown = columns.filter((column) => groupBy.includes(column.shown));
   printTable(
-    ['CALLS', 'CHANGE', ...shown.map(({ title }) => title), 'FIRST DECISION'],
+    ['CALLS', 'CHANGE', ...shown.map(({ title }) => free(title)), 'FIRST DECISION'],
     groups
       .slice(0, MOST_ROWS)
       .map((group): Cell[] => [

@@ -1,4 +1,3 @@
-import { withName } from '../../domain/id.ts';
 import type {
   IamRule,
   RuleChangeAnswer,
@@ -10,16 +9,25 @@ import type {
 } from '../../generated/types.ts';
 import { counted } from '../../lib/counted.ts';
 import { plainText } from '../../lib/text.ts';
-import { type Cell, print, printJson, printTable, warn } from '../terminal/output.ts';
+import {
+  type Cell,
+  extra,
+  type Format,
+  free,
+  print,
+  printJson,
+  printTable,
+  timeText,
+  warn,
+} from '../terminal/output.ts';
 import { addressText, callableCell, nameOf } from './access-output.ts';
 import { showDecisionsWithShadow } from './log-output.ts';
 import { printRuleTable } from './rule-table.ts';
 
-interface Format {
-  readonly json?: true;
-}
-
-const TITLES = ['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'];
+const TITLES = [
+  ...['ID', free('OWNER'), 'TYPE', free('VALUE'), 'MODE', 'STATUS', free('DESCRIPTION')],
+  ...extra('OWNER ID'),
+];
 const LONGEST_VALUE = 60;
 
 /** A list as it is, conditions each with its name. */
@@ -27,41 +35,45 @@ export const entriesIn = (value: RuleValue): readonly string[] =>
   Object.entries(value).flatMap(([name, each]) => (Array.isArray(each) ? each.map(String) : `${name} ${each}`));
 
 /** The entries of a value, or of what changes in one, in a cell of a table. */
-export function entriesText(entries: readonly string[]): string {
+export function entriesText(entries: readonly string[], { wide }: Format = {}): string {
   const text = entries.join(', ');
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}… (${entries.length})` : text;
+  return text.length > LONGEST_VALUE && !wide ? `${text.slice(0, LONGEST_VALUE)}… (${entries.length})` : text;
 }
 
-const row = (rule: IamRule): Cell[] => [
+const ownerText = ({ ownerName, apiKeyId, memberId, groupId }: IamRule): string =>
+  ownerName || ((apiKeyId ?? memberId ?? groupId) ? 'unnamed' : 'organization');
+
+const row = (rule: IamRule, format: Format = {}): Cell[] => [
   { text: rule.id },
-  { text: withName(rule.apiKeyId ?? rule.memberId ?? rule.groupId ?? 'organization', rule.ownerName) },
+  { text: ownerText(rule) },
   { text: rule.ruleType, colour: rule.ruleType.startsWith('deny') ? 'red' : 'green' },
-  { text: entriesText(entriesIn(rule.ruleValue)) },
+  { text: entriesText(entriesIn(rule.ruleValue), format) },
   rule.mode === 'report' ? { text: rule.mode, colour: 'yellow' } : { text: rule.mode },
   rule.status === 'inactive' ? { text: rule.status, colour: 'yellow' } : { text: rule.status },
   { text: rule.description ?? '-' },
+  { text: rule.apiKeyId ?? rule.memberId ?? rule.groupId ?? '-' },
 ];
 
 const NO_RULES = 'There are no rules.';
 
 /** What a rule in mode `report` would have changed. */
-const REPORT_TITLES = ['WOULD DENY', 'WOULD ALLOW', 'LAST SEEN'];
+const REPORT_TITLES = extra('WOULD DENY', 'WOULD ALLOW', 'LAST SEEN');
 
 const reportCells = ({ reportOnly }: IamRule): Cell[] => [
   { text: reportOnly ? String(reportOnly.wouldDeny) : '-' },
   { text: reportOnly ? String(reportOnly.wouldAllow) : '-' },
-  { text: reportOnly?.lastSeenAt ?? '-' },
+  { text: timeText(reportOnly?.lastSeenAt ?? '-') },
 ];
 
-export function showRules(rules: readonly IamRule[], { json }: Format): void {
-  if (json) {
+export function showRules(rules: readonly IamRule[], format: Format): void {
+  if (format.json) {
     printJson({ rules, nextCursor: null });
     return;
   }
   const reporting = rules.some(({ reportOnly }) => reportOnly);
   const titles = reporting ? [...TITLES, ...REPORT_TITLES] : TITLES;
-  const cells = (rule: IamRule): Cell[] => (reporting ? [...row(rule), ...reportCells(rule)] : row(rule));
-  printRuleTable(titles, rules, cells, NO_RULES);
+  const cells = (rule: IamRule): Cell[] => [...row(rule, format), ...(reporting ? reportCells(rule) : [])];
+  printRuleTable(titles, rules, cells, NO_RULES, format);
 }
 
 /** The rule, since when it reports, and what it would have changed. @param names of keys, by their ids */
@@ -97,7 +109,7 @@ export function showRule(answer: RuleCreateAnswer, { json }: Format): void {
     printJson(answer);
     return;
   }
-  printRuleTable(TITLES, [answer.rule], row, NO_RULES);
+  printRuleTable(TITLES, [answer.rule], (rule) => row(rule), NO_RULES);
   showWidening(answer.widens);
   for (const warning of answer.warnings) warn(`warning: ${warning}`);
 }
@@ -139,12 +151,12 @@ export function showWidening(widens: RuleWidening | null): void {
   const more = widens.count > shown.length ? `; the first ${shown.length} are shown` : '';
   print(`${widens.count} accesses are new${more}:`);
   const rows = shown.map(({ holder, mapping, credential, addresses, moreAddresses }): Cell[] => [
-    { text: nameOf(holder) },
+    { text: holder.scope === 'key' ? holder.name || holder.id : nameOf(holder) },
     { text: mapping },
     callableCell(credential),
     { text: addressText([...addresses, ...(moreAddresses === 0 ? [] : [`${moreAddresses} more`])]) },
   ]);
-  printTable(['KEY OR MEMBER', 'MAPPING', 'CALLABLE', 'FROM ADDRESS'], rows, '');
+  printTable([free('KEY OR MEMBER'), 'MAPPING', 'CALLABLE', free('FROM ADDRESS')], rows, '');
 }
 
 function newAccess({ holder, mapping, credential, addresses, moreAddresses }: RuleWidening['cells'][number]): string {

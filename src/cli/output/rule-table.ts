@@ -1,5 +1,5 @@
 import type { ManagedBy } from '../../generated/types.ts';
-import { type Cell, printTable } from '../terminal/output.ts';
+import { type Cell, type Column, type Format, free, printTable } from '../terminal/output.ts';
 
 interface MaybeManaged {
   readonly managedBy?: ManagedBy | null;
@@ -11,14 +11,15 @@ export const managedText = ({ managedBy }: MaybeManaged): string =>
 
 /** Prints rules, with a column for the policy folders that state them if one does. */
 export function printRuleTable<Rule extends MaybeManaged>(
-  titles: readonly string[],
+  titles: readonly Column[],
   rules: readonly Rule[],
   row: (rule: Rule, index: number) => readonly Cell[],
   empty: string,
+  format: Format = {},
 ): void {
-  if (!rules.some(({ managedBy }) => managedBy)) printTable(titles, rules.map(row), empty);
+  if (!rules.some(({ managedBy }) => managedBy)) printTable(titles, rules.map(row), empty, format);
   else {
     const rows = rules.map((rule, index) => [...row(rule, index), { text: managedText(rule) }]);
-    printTable([...titles, 'MANAGED BY'], rows, empty);
+    printTable([...titles, free('MANAGED BY')], rows, empty, format);
   }
 }

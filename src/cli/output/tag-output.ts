@@ -6,7 +6,7 @@ import type { TagSet } from '../../domain/provider.ts';
 import type { KnownProvider } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { World } from '../../workbench/world/world.ts';
-import { printTable } from '../terminal/output.ts';
+import { type Format, free, printTable } from '../terminal/output.ts';
 
 /** Fields of a provider by the names of the tags that state them. */
 const FIELDS: Readonly<Record<string, NonNullable<KnownProvider['sources']>[number]['field']>> = {
@@ -16,7 +16,11 @@ const FIELDS: Readonly<Record<string, NonNullable<KnownProvider['sources']>[numb
 };
 
 /** A line for each tag of a model at a provider, with who says so. */
-export function showTags(models: readonly CatalogModel[], world: World, organizationId: string): void {
+export function showTags(
+  models: readonly CatalogModel[],
+  world: World,
+  { organizationId, ...format }: Format & { readonly organizationId: string },
+): void {
   const own = world.organizations.get(organizationId)?.providers?.tagSets ?? [];
   const rows = models.flatMap(({ mappings }) =>
     mappings.flatMap((mapping) =>
@@ -27,7 +31,7 @@ export function showTags(models: readonly CatalogModel[], world: World, organiza
       ]),
     ),
   );
-  printTable(['MODEL', 'TAG', 'SOURCE'], rows, 'None: of no model that may be used is anything known.');
+  printTable(['MODEL', 'TAG', free('SOURCE')], rows, 'None: of no model that may be used is anything known.', format);
 }
 
 function sourceOf(tag: string, mapping: Mapping, own: readonly TagSet[], date: string): string {

@@ -6,13 +6,14 @@ import { accessOverview } from '../../workbench/analysis/access.ts';
 import { mappingsMeant } from '../../workbench/world/candidates.ts';
 import type { World } from '../../workbench/world/world.ts';
 import { addressText } from '../output/access-output.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import { inParts, withJudges, worldSources } from './policy-world.ts';
 import type { Environment } from './workspace.ts';
 
 interface Options {
   readonly org?: string;
   readonly json?: true;
+  readonly wide?: true;
   readonly withoutCredential?: boolean;
 }
 
@@ -37,11 +38,11 @@ export async function runModelAccess(env: Environment, model: string, options: O
       model,
       world.catalog.mappings().flatMap(({ names }) => names),
     );
-  const { withoutCredential = false, json } = options;
+  const { withoutCredential = false, json, wide } = options;
   const reaching = overviews.flatMap(({ holders }) => holders).filter((holder) => reaches(holder, withoutCredential));
   const holders = withoutCredential ? reaching : reaching.map(callable);
   if (json) printJson({ model, holders });
-  else show(model, holders, withoutCredential);
+  else show(model, holders, { withoutCredential, wide });
 }
 
 /** The meaning of a name for the keys of each project, and under null where no project is known: an alias may be of a project. */
@@ -81,9 +82,9 @@ const row = ({
   mappingsWithoutCredential = [],
   addresses,
 }: AccessOverviewHolder): Cell[] => [
+  { text: name || '-' },
   { text: id },
   { text: scope },
-  { text: name || '-' },
   {
     text: [
       ...mappings.map(providerOf),
@@ -93,12 +94,15 @@ const row = ({
   { text: addressText(addresses) },
 ];
 
-function show(model: string, holders: readonly AccessOverviewHolder[], withoutCredential: boolean): void {
+type Shown = Format & { readonly withoutCredential: boolean };
+
+function show(model: string, holders: readonly AccessOverviewHolder[], { withoutCredential, wide }: Shown): void {
   const hint = withoutCredential ? '' : ' --without-credential also counts providers that cannot be called.';
   printTable(
-    ['ID', 'SCOPE', 'NAME', 'PROVIDERS', 'FROM ADDRESS'],
+    [free('NAME'), 'ID', 'SCOPE', free('PROVIDERS'), free('FROM ADDRESS')],
     holders.map(row),
     `No key and no member reaches ${model}.${hint}`,
+    { wide },
   );
   if (holders.length === 0) return;
   const keys = holders.filter(({ scope }) => scope === 'key').length;

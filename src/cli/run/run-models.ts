@@ -9,7 +9,7 @@ import { usableModels } from '../../workbench/world/usable-models.ts';
 import { readWorld } from '../../workbench/world/world.ts';
 import { addressText } from '../output/access-output.ts';
 import { showTags } from '../output/tag-output.ts';
-import { type Cell, print, printJson, printTable } from '../terminal/output.ts';
+import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import { policyOf } from './policy-world.ts';
 import { keyId } from './references.ts';
 import { type Environment, inWorkspace } from './workspace.ts';
@@ -19,11 +19,15 @@ export interface ModelsOptions {
   readonly key?: string;
   readonly mapped?: true;
   readonly tags?: true;
+  readonly wide?: true;
   readonly json?: true;
 }
 
 /** `portcullis models`. */
-export async function runModels(env: Environment, { org, key, mapped, tags, json }: ModelsOptions): Promise<void> {
+export async function runModels(
+  env: Environment,
+  { org, key, mapped, tags, json, wide }: ModelsOptions,
+): Promise<void> {
   const { world, organizationId, stored, moderationModel } = await inWorkspace(env, 'read', org, (workspace) => {
     const { organizationId } = workspace.actor;
     const world = readWorld(workspace.db, workspace.installation(), organizationId);
@@ -47,18 +51,21 @@ export async function runModels(env: Environment, { org, key, mapped, tags, json
     const { models, addresses } = usableModels(pdp, world, wanted);
     const options = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: mapped === true };
     const list = modelList(models, world.catalog.providers(), options, systemClock.now());
-    if (tags) showTags(models, world, organizationId);
+    if (tags) showTags(models, world, { organizationId, wide });
     else if (json) printJson(list);
-    else show(list.data, addresses);
+    else show(list.data, addresses, { wide });
   } finally {
     pdp.close();
   }
 }
 
-const TITLES = ['MODEL', 'PROVIDERS', 'INPUT', 'OUTPUT', 'OTHER PRICES', 'CONTEXT', 'LONGEST ANSWER'];
+const TITLES = [
+  ...['MODEL', free('PROVIDERS'), 'INPUT', 'OUTPUT'],
+  ...[free('OTHER PRICES'), 'CONTEXT', 'LONGEST ANSWER'],
+];
 
-function show(models: readonly Model[], addresses: readonly string[]): void {
-  printTable(TITLES, models.map(row), 'None: the rules permit no model whose provider has a credential.');
+function show(models: readonly Model[], addresses: readonly string[], format: Format): void {
+  printTable(TITLES, models.map(row), 'None: the rules permit no model whose provider has a credential.', format);
   if (models.length === 0) return;
   print(`\n${counted(models.length, 'model')}; INPUT and OUTPUT in USD per million tokens.`);
   if (addressText(addresses) !== 'any') print(`Calls are permitted from ${addressText(addresses)}.`);

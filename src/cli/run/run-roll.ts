@@ -5,7 +5,7 @@ import { type TtlUnit, ttlEnd } from '../../domain/time.ts';
 import { plainText } from '../../lib/text.ts';
 import type { CommonOptions } from '../terminal/common-options.ts';
 import type { Duration } from '../terminal/durations.ts';
-import { growingTable, print } from '../terminal/output.ts';
+import { free, growingTable, print } from '../terminal/output.ts';
 import { progressBar } from '../terminal/progress.ts';
 import { everyKey, memberId, projectId } from './references.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
@@ -67,7 +67,7 @@ export async function rollMany(env: Environment, options: RollOptions): Promise<
   const ids = await inWorkspace(env, 'read', org, (workspace) => meantKeys(workspace, options));
   const file = output === undefined ? undefined : openSync(output, 'wx', 0o600);
   const bar = progressBar('Rolling keys');
-  const table = growingTable(['ID', 'DESCRIPTION', 'OWNER', 'TOKEN']);
+  const table = growingTable(['ID', free('DESCRIPTION'), free('OWNER'), 'TOKEN']);
   try {
     for (let done = 0; done < ids.length; done += BATCH) {
       if (ids.length > BATCH) bar.show(done, ids.length);

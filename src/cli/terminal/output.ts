@@ -22,28 +22,106 @@ export interface Cell {
 export const paint = (colour: InspectColor | undefined, text: string): string =>
   colour === undefined ? text : styleText(colour, text, { stream: process.stdout });
 
-/** Prints rows in aligned columns under their titles, or the sentence for no rows. */
-export function printTable(titles: readonly string[], rows: readonly (readonly Cell[])[], empty: string): void {
-  if (rows.length === 0) print(empty);
-  else growingTable(titles)(rows);
+/** How a list is printed: `--json`, and `--wide` for all columns, whole. */
+export interface Format {
+  readonly json?: true;
+  readonly wide?: true | undefined;
 }
 
+/** A column of a table. By its title alone it is always shown, whole. */
+export type Column = string | { readonly title: string; readonly isFree?: true; readonly isExtra?: true };
+
+/** A column of names and sentences: they are shortened where a row is too wide. */
+export const free = (title: string) => ({ title, isFree: true }) as const;
+
+/** Columns that only `--wide` shows. */
+export const extra = (...columns: readonly Column[]): Column[] =>
+  columns.map((column) => ({ ...(typeof column === 'string' ? { title: column } : column), isExtra: true }));
+
+/** `2026-11-25 17:33:51Z`. */
+export const timeText = (time: string): string => time.replace('T', ' ').replace(/\.[0-9]+Z$/, 'Z');
+
+/** Prints rows in aligned columns under their titles, or the sentence for no rows. */
+export function printTable(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  empty: string,
+  format: Format = {},
+): void {
+  if (rows.length === 0) print(empty);
+  else growingTable(columns, format)(rows);
+}
+
+/** Width where there is no terminal, as in a pipe. */
+const USUAL_WIDTH = 120;
+const BETWEEN = '  ';
+/** Narrower than this no column gets. */
+const NARROWEST = 8;
+
 /** A table whose rows come one after the other: the titles come with the first, and a column grows with what it must hold. */
-export function growingTable(titles: readonly string[]): (rows: readonly (readonly Cell[])[]) => void {
-  let waiting = [titles.map((text): Cell => ({ text, colour: 'dim' }))];
-  let widths = titles.map(() => 0);
-  return (rows) => {
-    const table = [...waiting, ...rows].map((cells) => cells.map((cell) => ({ ...cell, text: plainText(cell.text) })));
+export function growingTable(columns: readonly Column[], { wide }: Format = {}) {
+  const described = columns.map((column) => (typeof column === 'string' ? { title: column } : column));
+  const isShown = described.map(({ isExtra }) => wide || !isExtra);
+  const shown = described.filter((_, at) => isShown[at]);
+  let waiting: Cell[][] = [shown.map(({ title }) => ({ text: title, colour: 'dim' }))];
+  let needed = shown.map(({ isFree }) => ({ isFree: isFree && !wide, width: 0, least: NARROWEST }));
+  return (rows: readonly (readonly Cell[])[]): void => {
+    const plain = rows.map((cells) =>
+      cells.filter((_, at) => isShown[at]).map((cell) => ({ ...cell, text: plainText(cell.text) })),
+    );
+    const table = [...waiting, ...plain];
     waiting = [];
-    widths = widths.map((width, column) => Math.max(width, ...table.map((cells) => cells[column]?.text.length ?? 0)));
+    needed = needed.map(({ isFree, width, least }, column) => {
+      const texts = table.map((cells) => cells[column]?.text ?? '');
+      return {
+        isFree,
+        width: Math.max(width, ...texts.map(({ length }) => length)),
+        least: isFree ? Math.max(least, ...texts.map((text) => shortened(text, NARROWEST).length)) : least,
+      };
+    });
+    const widths = fitted(needed, process.stdout.columns || USUAL_WIDTH);
     for (const cells of table) {
       const padded = cells.map(({ text, colour }, column) => {
-        const last = column === cells.length - 1;
-        return paint(colour, last ? text : text.padEnd(widths[column] ?? 0));
+        const short = shortened(text, widths[column] ?? 0);
+        return paint(colour, column === cells.length - 1 ? short : short.padEnd(widths[column] ?? 0));
       });
-      print(padded.join('  '));
+      print(padded.join(BETWEEN));
     }
   };
+}
+
+interface Needed {
+  readonly isFree: boolean | undefined;
+  readonly width: number;
+  readonly least: number;
+}
+
+/** Widths with which a row fits: the widest free column gives first, as long as one can. */
+function fitted(columns: readonly Needed[], room: number): number[] {
+  const widths = columns.map(({ isFree, width }) => (isFree ? Math.min(width, room) : width));
+  let over = widths.reduce((sum, width) => sum + width + BETWEEN.length, -BETWEEN.length) - room;
+  for (; over > 0; over -= 1) {
+    const able = widths.map((width, at) => (columns[at]?.isFree && width > columns[at].least ? width : 0));
+    const widest = Math.max(...able);
+    if (widest === 0) break;
+    widths[able.indexOf(widest)] = widest - 1;
+  }
+  return widths;
+}
+
+const IDS = /\b[a-z]+_[0-9a-f]{32}\b/g;
+
+/** A text of this width at most, `…` at its end; but an id in it is shown whole or not at all, and the first part always. */
+function shortened(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const cut = [...text.matchAll(IDS)].find(({ index, 0: id }) => index < width && width <= index + id.length);
+  if (cut === undefined) return `${text.slice(0, width - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+  if (cut.index > 0)
+    return `${text
+      .slice(0, cut.index)
+      .trimEnd()
+      .slice(0, width - 1)}…`;
+  return cut[0].length === text.length ? text : `${cut[0]}…`;
 }
 
 /** Text on standard output, once the reader has taken what was written before. */

@@ -4,6 +4,7 @@ import type { ReplayOptions } from '../../run/replay/run-replay.ts';
 import type { TightenOptions } from '../../run/replay/run-tighten.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from '../../run/run-analysis.ts';
 import type { Environment } from '../../run/workspace.ts';
+import { wide } from '../../terminal/common-options.ts';
 import { timeOptions } from '../../terminal/time-options.ts';
 import { UsageError } from '../../terminal/usage-error.ts';
 
@@ -28,7 +29,7 @@ What is reached can be called now: its provider has a credential for the key's p
 (run it with the server's) or as a provider key.`;
 
 function accessCommand(program: Command, env: Environment): void {
-  common(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail'))
+  wide(common(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail')))
     .description('Print everything that a key or member reaches, from where, and the rules that decide it.')
     .option('--denied', 'print what is denied too')
     .option('--all', 'print how much every key and member reaches')

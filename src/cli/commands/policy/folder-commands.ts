@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import type { PolicyApplyOptions, PolicyPlanOptions } from '../../run/run-policy-plan.ts';
 import type { PolicyPullOptions } from '../../run/run-policy-pull.ts';
 import type { Environment } from '../../run/workspace.ts';
-import { common } from '../../terminal/common-options.ts';
+import { common, wide } from '../../terminal/common-options.ts';
 
 const FOLDER = 'a folder of YAML files, or one file';
 
@@ -43,7 +43,7 @@ are. A rule that no folder states is named after its description, or else its ty
 
 /** `portcullis policy plan|apply|pull|document`: rules that a folder in git states. */
 export function folderCommands(policy: Command, env: Environment): void {
-  planned(policy.command('plan'))
+  wide(planned(policy.command('plan')))
     .description('Print what an apply of a policy folder would change: the rules, and exactly which access.')
     .option('--out <file>', 'write the plan as JSON too, for apply --plan')
     .addHelpText('after', PLAN_HELP)
