@@ -89,7 +89,7 @@ beforeAll(async () => {
   mkdirSync(folder);
   const stated = {
     ruleType: 'deny_models',
-    ruleValue: { models: ['sandbox-paid', 'gpt-5-mini', MODEL] },
+    ruleValue: { models: ['sandbox-paid', 'gpt-5-mini', 'claude-haiku-4-5'] },
     description: TEXT,
   };
   writeFileSync(
