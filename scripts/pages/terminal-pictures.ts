@@ -14,7 +14,7 @@ const CHARACTER = FONT * 0.6;
 const LINE = 21;
 const MARGIN = 20;
 const TITLE_BAR = 36;
-const COLUMNS = 110;
+const COLUMNS = 116;
 
 const COLOURS = { prompt: '#8fd694', heading: '#8b949e', denial: '#ff7b72', text: '#e6edf3' };
 

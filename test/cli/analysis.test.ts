@@ -505,7 +505,7 @@ describe('the own providers of an organization', () => {
     });
     expect(await cli.run(...explain, 'acme/gpt-5')).toMatchObject({
       code: 1,
-      stderr: 'portcullis: The model `acme/gpt-5` does not exist.\n',
+      stderr: 'portcullis: The model `acme/gpt-5` does not exist. Did you mean `gpt-5`?\n',
     });
   });
 

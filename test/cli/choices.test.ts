@@ -22,6 +22,7 @@ const WIRE = 'openai, anthropic, google';
 /** The command, its option with the value's name, and the values. */
 const OPTIONS: readonly (readonly [command: string, option: string, values: string])[] = [
   ['keys list', '--kind <kind>', 'regular, playground'],
+  ['keys roll', '--end-applications <which>', 'registered, all, none'],
   ['rules add', '--mode <mode>', MODE],
   ['rules add', '--status <status>', STATUS],
   ['rules add', '--type <type>', 'free, paid'],
@@ -48,6 +49,7 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ['policy apply', '--fail-on <what>', 'new-access'],
   ['policy explain', '--action <action>', 'chat, moderation, image'],
   ['replay', '--fail-on <what...>', 'new-denial, new-access'],
+  ['organizations update', '--new-keys <rule>', 'as-most-limited, unlimited'],
   ['usage', '--by <granularity>', 'hour, day, total'],
 ];
 

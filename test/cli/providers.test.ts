@@ -218,11 +218,11 @@ describe('the command line', () => {
   });
 
   it('takes the prices of tokens per million, and of the rest each', async () => {
-    const prices = ['prompt=5', 'completion=0.000001', 'request=1'].flatMap((price) => ['--price', price]);
+    const prices = ['prompt=5', 'completion=0.001', 'request=1'].flatMap((price) => ['--price', price]);
     const { customModel } = Object(
       jsonOf(await portcullis.run('custom-models', 'add', 'acme', 'dear', ...prices, '--json')),
     );
-    expect(customModel.pricing).toMatchObject({ prompt: '0.000005', completion: '0.000000000001', request: '1' });
+    expect(customModel.pricing).toMatchObject({ prompt: '0.000005', completion: '0.000000001', request: '1' });
     await portcullis.run('custom-models', 'remove', 'acme/dear');
   });
 

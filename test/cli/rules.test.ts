@@ -98,7 +98,7 @@ describe('portcullis rules', () => {
     const { stdout } = await portcullis.run('rules', 'list', '--organization');
     expect(stdout.replace(/rule_[0-9a-f]{32}/, 'rule_1').split(/ {2,}|\n/)).toEqual([
       ...['ID', 'OWNER', 'TYPE', 'VALUE', 'MODE', 'STATUS', 'DESCRIPTION'],
-      ...['rule_1', 'Default', 'allow_pricing', 'pricingType paid, maxInput…', 'enforce', 'active', '-'],
+      ...['rule_1', 'Default', 'allow_pricing', 'pricingType paid, maxInputPrice 2.50', 'enforce', 'active', '-'],
       '',
     ]);
   });

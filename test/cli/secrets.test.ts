@@ -52,7 +52,7 @@ it('a pepper of the environment is not rotated here, and it is said what to do',
   const { code, stderr } = await portcullis.runWith({ PEPPER }, 'secrets', 'rotate-pepper');
   expect([code, stderr]).toEqual([
     1,
-    'portcullis: PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start the server.\n',
+    'portcullis: PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start or reload the server.\n',
   ]);
 });
 

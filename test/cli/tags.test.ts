@@ -27,7 +27,7 @@ describe('tags of the organization’s own', () => {
     expect(await set('sandbox-free', 'team:sales')).toMatchObject({ id: first.id, tags: ['team:sales'] });
     await set('acme/*', 'region:eu');
     const listed = await cli.run('tags', 'list');
-    expect(cellsOf(listed.stdout).map(([, ...cells]) => cells)).toEqual([
+    expect(cellsOf(listed.stdout).map(([target, , tags]) => [target, tags])).toEqual([
       ['TARGET', 'TAGS'],
       ['acme/*', 'region:eu'],
       ['sandbox-free', 'team:sales'],

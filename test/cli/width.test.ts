@@ -1,13 +1,15 @@
-// Every list of the command line fits 120 columns, with names, addresses and amounts as teams have them.
+// Every list of the command line fits a terminal of 120 columns, with names, addresses and amounts as teams have them.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { idLike } from '../../src/domain/id.ts';
 import { build } from '../../src/store/db/sql.ts';
 import { keepRefused } from '../../src/store/ledger/refused-requests.ts';
 import { newDecision } from '../store/fixture.ts';
+import { childEnv } from '../support/network-guard-env.ts';
 import { insertCall, storedRefusal } from '../support/stored-calls.ts';
-import { type CommandLine, createCommandLine } from './command-line.ts';
+import { type CommandLine, createCommandLine, type Outcome } from './command-line.ts';
 
 const WIDTH = 120;
 const TEXT = 'Nightly evaluation of answers!'; // 30 characters
@@ -16,13 +18,22 @@ const PROJECT = 'Research and development team2';
 const MODEL = 'claude-sonnet-4-5-20250929-thinking';
 const SECRET = 'sk-0123456789abcdefghijklmnop';
 
+/** Makes standard output a terminal of that width. */
+const TERMINAL = `data:text/javascript,Object.defineProperties(process.stdout,{isTTY:{value:true},columns:{value:${WIDTH}}})`;
+
 let portcullis: CommandLine;
 /** Of the call, and of its decision. */
 let call: string;
 let refused: string;
 
+async function run(...args: string[]): Promise<Outcome> {
+  const nodeOptions = `${childEnv().NODE_OPTIONS} --import=${TERMINAL}`;
+  const outcome = await portcullis.runWith({ NODE_OPTIONS: nodeOptions }, ...args);
+  return { ...outcome, stdout: stripVTControlCharacters(outcome.stdout) };
+}
+
 async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await portcullis.run(...args);
+  const { code, stdout, stderr } = await run(...args);
   if (code !== 0) throw new Error(`${args.join(' ')}: ${stderr}`);
   return stdout;
 }
@@ -145,10 +156,10 @@ describe('a list of the command line', () => {
   it.each([...LISTS, ...OTHERS].map((args) => ({ command: args.join(' '), args })))(
     'fits 120 columns: $command',
     async ({ args }) => {
-      const { code, stdout, stderr } = await portcullis.run(...args);
+      const { code, stdout, stderr } = await run(...args);
       expect([code, stderr]).toEqual([0, '']);
       // Sentences next to a table wrap in a terminal as text does.
-      const rows = stdout.split('\n').filter((line) => !line.endsWith('.'));
+      const rows = stdout.split('\n').filter((line) => !line.endsWith('.') && !line.startsWith('no longer permitted'));
       expect(rows.filter((line) => line.length > WIDTH)).toEqual([]);
       // An id is whole, or is not there.
       expect(

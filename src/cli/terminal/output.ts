@@ -52,7 +52,7 @@ export function printTable(
   else growingTable(columns, format)(rows);
 }
 
-/** Width where there is no terminal, as in a pipe. */
+/** Width of a terminal that does not state one. */
 const USUAL_WIDTH = 120;
 const BETWEEN = '  ';
 /** Narrower than this no column gets. */
@@ -79,7 +79,11 @@ export function growingTable(columns: readonly Column[], { wide }: Format = {}) 
         least: isFree ? Math.max(least, ...texts.map((text) => shortened(text, NARROWEST).length)) : least,
       };
     });
-    const widths = fitted(needed, process.stdout.columns || USUAL_WIDTH);
+    // Programs read what goes into a pipe: nothing of it is shortened.
+    const widths = fitted(
+      needed,
+      process.stdout.isTTY ? process.stdout.columns || USUAL_WIDTH : Number.POSITIVE_INFINITY,
+    );
     for (const cells of table) {
       const padded = cells.map(({ text, colour }, column) => {
         const short = shortened(text, widths[column] ?? 0);
