@@ -57,8 +57,8 @@ function parseEnvFile(text: string): Variables {
 }
 
 function withoutQuotes(value: string): string {
-  const [, , inside] = /^(["'])(.*)\1$/.exec(value) ?? [];
-  return inside ?? value;
+  const isQuoted = value.length > 1 && ['"', "'"].some((quote) => value.startsWith(quote) && value.endsWith(quote));
+  return isQuoted ? value.slice(1, -1) : value;
 }
 
 /** How the environment of a running server changes. */
