@@ -109,7 +109,8 @@ inside() {
   on "$gateway" buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs run --isolation chroot --cap-drop all \
     --volume "$work/data:/data" --volume "$work/tmp:/tmp" "${environment[@]}" "$container" -- "$@"
 }
-environment=()
+# No proxy stands in front of it.
+environment=(--env TRUSTED_PROXIES=none)
 # Starts the container and waits until it is healthy. Its log is $1.
 start() {
   touch "$work/started"
