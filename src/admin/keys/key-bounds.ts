@@ -16,11 +16,11 @@ export interface KeyBounds extends NewLimits {
   readonly expiresAt: number | null;
 }
 
-/** What binds a key that a developer makes for themselves (src/admin/README.md, "Keys that developers make"). */
+/** Bounds of a key that a developer makes for themselves (src/admin/README.md, "Keys that developers make"). */
 export interface NewKeyBounds {
   /** The most that they may ask for. */
   readonly most: KeyBounds;
-  /** What the key gets where they ask for nothing. */
+  /** The key's limits where they ask for nothing. */
   readonly usual: KeyBounds;
   /** The key whose limits the new one shares. */
   readonly shared: KeyRecord | undefined;
@@ -94,7 +94,7 @@ export function settingOf({ ttl = null, ...wanted }: WantedKeyLimits, now: numbe
 }
 
 /**
- * What binds a new key of the actor's own; undefined for all but developers. Where the organization sets nothing, those of their keys
+ * Bounds of a new key of the actor's own; undefined for all but developers. Where the organization sets nothing, those of their keys
  * bind whose limits others chose: the ones in use, else the ones that are over, so that no one ends a key to be rid of its limits.
  * @param now epoch ms
  */
@@ -118,7 +118,7 @@ export function getNewKeyBounds(db: Database, actor: Actor, now: number): NewKey
   };
 }
 
-/** What a developer reads about the keys that they can make; undefined: they can make any. */
+/** Sentence for a developer about the keys that they can make; undefined: they can make any. */
 export function boundsText({ most, shared }: NewKeyBounds): string | undefined {
   const spend = [
     most.usageLimit === null ? [] : `${formatUsd(most.usageLimit)} USD in all`,

@@ -86,7 +86,7 @@ function newPeriod(limit: bigint | null, fields: LimitFields, present: PresentLi
 
 const MINUTE_NAMES = ['requestsPerMinute', 'tokensPerMinute'] as const;
 
-/** What a limit a minute must be, for the answer to a wrong one. */
+/** Rule for a limit a minute, for the answer to a wrong one. */
 export const MINUTE_LIMIT_EXPLANATION = {
   at: /^\/(requestsPerMinute|tokensPerMinute)$/,
   must: 'must be null or a whole number from 1 to 1000000000',

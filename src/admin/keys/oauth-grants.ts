@@ -14,7 +14,7 @@ import { type Job, type Person, recordChange } from '../audit/audit-trail.ts';
 /** Applications that one member lets act with keys. */
 const MAX_GRANTS = 200;
 
-/** What the audit log and the command line show of a grant. */
+/** A grant as the audit log and the command line show it. */
 const viewGrant = (grant: store.OAuthGrant) => ({
   id: grant.id,
   memberId: grant.memberId,
@@ -30,7 +30,7 @@ export interface WantedGrant {
   readonly keyId: string;
   readonly clientId: string;
   readonly clientName: string;
-  /** Of one that the key's secret makes, not a member who is signed in: when that secret ends (epoch ms; null: with the next roll). */
+  /** End of the secret that makes the grant, where no signed-in member makes it (epoch ms; null: with the next roll). */
   readonly secretEndsAt?: number | null;
 }
 

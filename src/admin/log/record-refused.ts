@@ -12,7 +12,7 @@ import { errorText, type Telemetry } from '../../telemetry.ts';
 export interface SeenRefusal {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
-  /** Whose key it was; undefined: none that is known. */
+  /** Owner of the key; undefined: the key is not known. */
   readonly whose: KnownKey | undefined;
   readonly statusCode: number;
   readonly errorCode: string | undefined;
