@@ -52,7 +52,7 @@ export function writeValidators(schemas: readonly TitledSchema[]): string {
 }
 
 export function writeDeclarations(schemas: readonly TitledSchema[]): string {
-  const titles = schemas.map(({ title }) => title).sort();
+  const titles = schemas.map(({ title }) => title);
   const head = `import type { ${titles.join(', ')} } from './types.ts';
 
 export interface ValidationError {

@@ -86,7 +86,7 @@ class References {
   }
 }
 
-/** Every schema file and every titled definition of one, referring to each other by title. */
+/** Every schema file and every titled definition of one, referring to each other by title, in the order of the titles. */
 export function readTitledSchemas(): TitledSchema[] {
   const files = readSchemas();
   const references = new References(files);
@@ -100,5 +100,5 @@ export function readTitledSchemas(): TitledSchema[] {
       found.set(title, { title, schema: references.flatten(candidate, file) });
     }
   }
-  return [...found.values()];
+  return [...found.values()].sort((a, b) => (a.title < b.title ? -1 : 1));
 }
