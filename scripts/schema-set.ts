@@ -53,8 +53,39 @@ function readSchema(name: string): JsonObject {
   const schema: unknown = JSON.parse(readFileSync(path.join(folder, name), 'utf8'));
   if (!isObject(schema)) throw new Error(`schemas/${name}: not an object`);
   if (schema.$id !== name) throw new Error(`schemas/${name}: \`$id\` must be its path, "${name}"`);
-  if (typeof schema.title !== 'string') throw new Error(`schemas/${name}: a schema file needs a title`);
-  return schema;
+  const { $defs } = schema;
+  if (typeof schema.title !== 'string' && $defs === undefined)
+    throw new Error(`schemas/${name}: no title and no \`$defs\``);
+  if (!isObject($defs)) return schema;
+  const definitions = Object.entries($defs).map(([key, value]): [string, Json] => [
+    key,
+    isObject(value) ? unfoldAnswer(value) : value,
+  ]);
+  return { ...schema, $defs: Object.fromEntries(definitions) };
+}
+
+/**
+ * The two answers of the management API are written in short. `"one": "key"` is an object with the resource under that name;
+ * `"many": "keys"` is a page of them with its `nextCursor`. The resource is `#/$defs/record`, or the schema that `of` refers to.
+ */
+function unfoldAnswer(schema: JsonObject): JsonObject {
+  const { one, many, of = '#/$defs/record', required, properties, ...rest } = schema;
+  const requiredToo = Array.isArray(required) ? required : [];
+  const more = isObject(properties) ? properties : {};
+  const answer = (names: Json[], fields: JsonObject): JsonObject => ({
+    ...rest,
+    type: 'object',
+    additionalProperties: false,
+    required: names,
+    properties: fields,
+  });
+  if (typeof one === 'string') return answer([one, ...requiredToo], { [one]: { $ref: of }, ...more });
+  if (typeof many !== 'string') return schema;
+  const page = {
+    [many]: { type: 'array', items: { $ref: of } },
+    nextCursor: { $ref: 'common.json#/$defs/next_cursor' },
+  };
+  return answer([...requiredToo, ...Object.keys(page)], { ...more, ...page });
 }
 
 /** Finds what a `$ref` in a file means. */

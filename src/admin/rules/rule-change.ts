@@ -18,7 +18,7 @@ const MAX_WHOLE = 1000;
 
 /**
  * A changed rule for the audit log, which grows by what was changed: of a long value it holds that alone
- * (schemas/admin/audit-record.json).
+ * (schemas/admin/audit.json).
  */
 export function ruleChange(before: IamRule, after: IamRule): { before: ToldRule; after: ToldRule } {
   if (isShort(before) && isShort(after)) return { before, after };

@@ -1,6 +1,6 @@
-import logQuery from '../../../schemas/admin/log-query.json' with { type: 'json' };
-import refusedRequestQuery from '../../../schemas/admin/refused-request-query.json' with { type: 'json' };
-import usageQuery from '../../../schemas/admin/usage-query.json' with { type: 'json' };
+import call from '../../../schemas/admin/call.json' with { type: 'json' };
+import refusedRequest from '../../../schemas/admin/refused-request.json' with { type: 'json' };
+import usage from '../../../schemas/admin/usage.json' with { type: 'json' };
 import { json, type Listener, type Operation, type QueryParameter } from './operation.ts';
 
 const text = (description: string): QueryParameter => ({ description, type: 'string' });
@@ -414,7 +414,7 @@ const logged = <const Base extends 'Call' | 'Decision'>(
     summary: `Search for ${name}s`,
     description: `${description} Made outside the serving thread. Developers see those of their own keys.`,
     key: 'master',
-    querySchema: logQuery,
+    querySchema: call.$defs.query,
     answer: json(`${base}List`, 'A page, newest first.'),
     errors: [400, ...ANALYSIS],
   },
@@ -585,7 +585,7 @@ const singles = [
     description:
       "Made outside the serving thread. Names stand next to ids. Developers see their own keys. A CSV's next cursor is in the header `x-next-cursor`.",
     key: 'master',
-    querySchema: usageQuery,
+    querySchema: usage.$defs.query,
     answer: {
       status: 200,
       description: 'The report.',
@@ -608,7 +608,7 @@ const singles = [
     description:
       "Requests at the gateway that ended with an error before they were calls: 401, 404, 429, 400 and the like. Kept for `REFUSED_REQUESTS_HOURS`; of many in a short time some have no row. Those of no known key are no organization's: the command line shows them. Developers see those of their own keys.",
     key: 'master',
-    querySchema: refusedRequestQuery,
+    querySchema: refusedRequest.$defs.query,
     answer: json('RefusedRequestList', 'A page, newest first.'),
     errors: [400, ...ANALYSIS],
   },

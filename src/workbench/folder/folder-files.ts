@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { Document, visit } from 'yaml';
 import ruleSchema from '../../../schemas/admin/iam-rule.json' with { type: 'json' };
-import writtenRule from '../../../schemas/admin/rule-create.json' with { type: 'json' };
 import folderSchema from '../../../schemas/workbench/policy-folder.json' with { type: 'json' };
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import { NAMED_PARTS } from './policy-folder.ts';
@@ -59,7 +58,6 @@ function yamlText(schema: string, value: object): string {
 /** The schema in one piece: a rule of a folder is one as it is written to the API. */
 function editorSchema(): unknown {
   const { $id: _id, $defs, ...folder } = folderSchema;
-  const { $id: _rule, $schema: _dialect, title: _title, ...rule } = writtenRule;
-  const whole = { ...folder, $defs: { ...$defs, ...ruleSchema.$defs, rule } };
-  return JSON.parse(JSON.stringify(whole).replaceAll('"iam-rule.json#/', '"#/'));
+  const { $id: _rule, $schema: _dialect, title: _title, $defs: values, ...rule } = ruleSchema;
+  return { ...folder, $defs: { ...$defs, ...values, rule } };
 }
