@@ -2285,7 +2285,7 @@ export interface Environment {
    */
   ENCRYPTION_KEY?: string;
   /**
-   * The [policy bundle](../../policy/README.md#bundles) in force: the path of a `.tar.gz`, or the https URL of a bundle server (http on loopback), which needs `POLICY_BUNDLE_PUBLIC_KEY`. Unset: the policy of this installation.
+   * The [policy bundle](../../policy/bundles.md) in force: the path of a `.tar.gz`, or the https URL of a bundle server (http on loopback), which needs `POLICY_BUNDLE_PUBLIC_KEY`. Unset: the policy of this installation.
    */
   POLICY_BUNDLE?: string;
   /**
@@ -2353,7 +2353,7 @@ export interface Environment {
    */
   ACCESS_LOG: string;
   /**
-   * File to which the [decisions](../../policy/README.md#decisions-in-a-file) of all organizations are written as NDJSON, each when its call is over. Its folder must exist. Unset: to none.
+   * File to which the [decisions](../../policy/reference.md#decisions-in-a-file) of all organizations are written as NDJSON, each when its call is over. Its folder must exist. Unset: to none.
    */
   DECISION_LOG_FILE?: string;
   /**
@@ -5129,7 +5129,7 @@ export interface PolicyInForceRecord {
  */
 export interface PolicyInput {
   /**
-   * What the call does. Some kinds do not judge a `moderation` (policy/README.md, "Moderation?").
+   * What the call does. Some kinds do not judge a `moderation` (policy/reference.md, "Moderation?").
    */
   action: 'chat' | 'moderation' | 'image';
   /**

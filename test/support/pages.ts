@@ -21,6 +21,9 @@ const NAMES = [
   'scripts/bench/README.md',
   'scripts/deploy/README.md',
   'policy/README.md',
+  'policy/reference.md',
+  'policy/plan-and-apply.md',
+  'policy/bundles.md',
 ];
 
 /** Each page by its path from the root, in the order in which they are listed. */
