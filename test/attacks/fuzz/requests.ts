@@ -153,7 +153,7 @@ export const moderationBody = (random: Random, mark: string): Fields => ({
 /** The bytes of a body: as often valid as almost so. */
 export function bytesOf(random: Random, body: object): Buffer {
   if (random.chance(0.4)) return Buffer.from(JSON.stringify(body));
-  const text = written(mutate(random, body));
+  const text = written(mutate(random, structuredClone(body)));
   return random.chance(0.15) ? mangle(random, text) : Buffer.from(text);
 }
 
