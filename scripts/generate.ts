@@ -2,8 +2,8 @@
 // `--check` writes nothing, names the stale files and exits 1.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { gateway } from '../src/http/operations/gateway.ts';
-import { management } from '../src/http/operations/management.ts';
+import { gateway } from '../src/http/operations/gateway-operations.ts';
+import { management } from '../src/http/operations/management-operations.ts';
 import type { Listener } from '../src/http/operations/operation.ts';
 import { format } from './format.ts';
 import { openApiDocument } from './openapi/document.ts';

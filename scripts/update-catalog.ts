@@ -3,8 +3,8 @@
 // `--check` writes nothing, names the stale files and exits 1. `--unlisted` prints what the packages price and the table lacks.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../src/config/known-providers.ts';
-import { getOrMake } from '../src/lib/get-or-make.ts';
+import { KNOWN_PROVIDERS, PROVIDER_IDS } from '../src/config/upstreams.ts';
+import { getOrMake } from '../src/lib/collections.ts';
 import { dataFile } from './catalog/data-file.ts';
 import { Entry } from './catalog/entry.ts';
 import { type Joined, joinModels } from './catalog/join.ts';

@@ -1,8 +1,8 @@
 import type { FirstRun } from './admin/sign-in/first-run.ts';
 import { type Config, readConfig, settingHints } from './config/config.ts';
-import { reloadOf, type Variables, withEnvFile } from './config/env-file.ts';
+import { reloadOf, type Variables, withEnvFile } from './config/variables.ts';
 import { type Container, createContainer } from './container.ts';
-import { signInUrl } from './domain/page-links.ts';
+import { signInUrl } from './domain/identity.ts';
 import { RELOAD_SIGNAL } from './store/secrets/serving.ts';
 
 const SHOWN_ONCE = 'These secrets are shown once, now. Keep them.';

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import schema from '../schemas/config.json' with { type: 'json' };
 import { readConfig, settingHints } from '../src/config/config.ts';
-import { ConfigError } from '../src/config/config-value.ts';
+import { ConfigError } from '../src/config/variables.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const HEX = '00112233445566778899aabbccddeeff'.repeat(2);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { makeFolders } from '../src/folders.ts';
+import { makeFolders } from '../src/lib/files.ts';
 
 it('makes those that are missing, with the given mode', () => {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-'));

@@ -10,9 +10,9 @@ import { changeBudget, listWatchedBudgets } from '../src/admin/tenants/budgets.t
 import { createCatalog } from '../src/catalog/catalog.ts';
 import { createContainer } from '../src/container.ts';
 import { systemClock } from '../src/domain/time.ts';
-import { createMetrics } from '../src/metrics.ts';
-import { setBudget } from '../src/store/budgets/budgets.ts';
 import { loadSecrets } from '../src/store/secrets/secrets.ts';
+import { setBudget } from '../src/store/tenants/budget-records.ts';
+import { createMetrics } from '../src/telemetry/metrics.ts';
 import { readBuild } from '../src/version.ts';
 import { bearer, chat, errorOf, faulty, hello } from './support/chat.ts';
 import { type Family, metricsOf, valuesOf } from './support/exposition.ts';

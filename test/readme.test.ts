@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import ruleSchema from '../schemas/admin/iam-rule.json' with { type: 'json' };
-import { PROVIDER_IDS } from '../src/config/known-providers.ts';
+import { PROVIDER_IDS } from '../src/config/upstreams.ts';
 import { startGateway } from './support/gateway.ts';
 import { documentation, pages, readme, root, tables } from './support/pages.ts';
 import { send } from './support/request.ts';

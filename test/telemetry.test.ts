@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { errorText } from '../src/telemetry.ts';
+import { errorText } from '../src/telemetry/telemetry.ts';
 import { signedIn } from './http/oauth/application.ts';
 import { chat, faulty, hello } from './support/chat.ts';
 import { addRule, newDataDir, startGateway, type TestGateway } from './support/gateway.ts';

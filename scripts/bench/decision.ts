@@ -1,13 +1,16 @@
 import path from 'node:path';
-import { type AuthorizeDeps, authorize } from '../../src/core/access/authorize.ts';
-import type { CallContext } from '../../src/core/access/call-context.ts';
-import { createDocuments } from '../../src/core/access/documents.ts';
-import type { Principal } from '../../src/core/access/principal.ts';
+import {
+  type AuthorizeDeps,
+  authorize,
+  type CallContext,
+  createDocuments,
+  type Principal,
+} from '../../src/core/authorize.ts';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { createStore } from '../../src/store/store.ts';
-import { createTelemetry } from '../../src/telemetry.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { addKeys, createOrganization, keyIds, ORGANIZATION_ID, PROJECT_ID } from './key-store.ts';
 import type { Progress } from './progress.ts';
 import { percentile } from './statistics.ts';

@@ -5,10 +5,8 @@ import { databasePath } from '../../src/store/db/data-dir.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import { hasNextBlock } from '../../src/store/ledger/call-index.ts';
-import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
-import { createCallReferences } from '../../src/store/ledger/call-references.ts';
-import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
-import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
+import { createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
+import { CALL_STATES, dayOfNumber, numbersFrom } from '../../src/store/ledger/statements.ts';
 import { createStore } from '../../src/store/store.ts';
 
 export const CALLS = 1_000_000;

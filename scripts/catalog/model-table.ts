@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
+import { PROVIDER_IDS } from '../../src/config/upstreams.ts';
 import { Entry } from './entry.ts';
 
 /** A line of the reviewed table: one model, and by which id each provider serves it. */

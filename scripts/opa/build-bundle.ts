@@ -3,9 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { type BundleManifest, POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
-import { sourceDigest } from '../../src/policy/source-digest.ts';
-import { ENTRYPOINTS } from '../../src/policy/wasm-engine.ts';
+import { type BundleManifest, POLICY_DIRECTORY, sourceDigest } from '../../src/policy/bundle.ts';
+import { ENTRYPOINTS } from '../../src/policy/engine.ts';
 import type { Opa } from './find-opa.ts';
 
 /** The files of `policy/bundle`, by name. */

@@ -1,7 +1,7 @@
 import { validatePolicyDecision } from '../../src/generated/validators.js';
 import { type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
-import { CALL, CASES, SWIFT } from '../../src/policy/self-test-cases.ts';
-import { ENTRYPOINTS, type WasmEngine } from '../../src/policy/wasm-engine.ts';
+import { ENTRYPOINTS, type WasmEngine } from '../../src/policy/engine.ts';
+import { CALL, CASES, SWIFT } from '../../src/policy/self-test.ts';
 import { dataOfKey, denyModels, ipRule, pricingRule } from '../../test/policy/policy-call.ts';
 import { canonicalText } from './canonical-decision.ts';
 

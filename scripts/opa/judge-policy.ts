@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
-import type { DataDocument } from '../../src/policy/data-document.ts';
+import { type DataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
+import { createWasmEngine } from '../../src/policy/engine.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
-import { PolicyFailure } from '../../src/policy/policy-failure.ts';
-import { createWasmEngine } from '../../src/policy/wasm-engine.ts';
 import type { LoadedFixture } from '../../src/workbench/fixtures/fixture-file.ts';
 import { runFixtures } from '../../src/workbench/fixtures/run-fixtures.ts';
 import { policyCase } from '../../test/policy/arbitraries.ts';

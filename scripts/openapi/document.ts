@@ -1,7 +1,6 @@
 // The OpenAPI 3.1 document of a listener, made of its operations and of the schemas that they name.
 import manifest from '../../package.json' with { type: 'json' };
-import { COMMON } from '../../src/http/operations/common.ts';
-import type { Listener, Operation } from '../../src/http/operations/operation.ts';
+import { COMMON, type Listener, type Operation } from '../../src/http/operations/operation.ts';
 import { type Json, type JsonObject, mapSubschemas, type TitledSchema } from '../schema-set.ts';
 
 /** What is no contract of ours in detail. */

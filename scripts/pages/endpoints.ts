@@ -1,5 +1,4 @@
-import { COMMON } from '../../src/http/operations/common.ts';
-import type { Listener, Operation } from '../../src/http/operations/operation.ts';
+import { COMMON, type Listener, type Operation } from '../../src/http/operations/operation.ts';
 import type { TitledSchema } from '../schema-set.ts';
 import { code, lines, sections, table } from './markdown.ts';
 

@@ -1,8 +1,8 @@
 // The tables of the pages that say what the program has: each is made of what the program itself reads.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { gateway } from '../../src/http/operations/gateway.ts';
-import { management } from '../../src/http/operations/management.ts';
+import { gateway } from '../../src/http/operations/gateway-operations.ts';
+import { management } from '../../src/http/operations/management-operations.ts';
 import { readTitledSchemas } from '../schema-set.ts';
 import { commandTables } from './commands.ts';
 import { gatewayTable, managementTables } from './endpoints.ts';

@@ -1,4 +1,4 @@
-import { METRICS } from '../../src/metrics.ts';
+import { METRICS } from '../../src/telemetry/metrics.ts';
 import { code, table } from './markdown.ts';
 
 export const metricTable = (): string =>

@@ -1,6 +1,5 @@
-import { CHAT } from '../../src/mcp/chat-tool.ts';
 import { GENERATE_IMAGE, GENERATE_NANO_BANANA } from '../../src/mcp/image-tools.ts';
-import { LIST_IMAGE_MODELS, LIST_MODELS } from '../../src/mcp/model-tools.ts';
+import { CHAT, LIST_IMAGE_MODELS, LIST_MODELS } from '../../src/mcp/model-tools.ts';
 import { code, lines, table } from './markdown.ts';
 
 export const toolTable = (): string =>

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
+import { KNOWN_PROVIDERS } from '../config/upstreams.ts';
 import { pointerOf } from '../domain/check-shape.ts';
 import { type Mapping, mappingNames, type Prices, type PriceTier } from '../domain/model.ts';
 import { parseUsd } from '../domain/money.ts';
@@ -11,7 +11,24 @@ import type {
   KnownProvider,
 } from '../generated/types.ts';
 import { validateCatalogFile } from '../generated/validators.js';
-import type { CatalogModel } from './catalog-model.ts';
+
+/** A model and all its providers. */
+export interface CatalogModel {
+  /** Canonical id. */
+  readonly id: string;
+  readonly name: string;
+  readonly aliases: readonly string[];
+  readonly description: string;
+  /** Who made it. */
+  readonly family: string;
+  /** Epoch seconds; 0 when not known. */
+  readonly created: number;
+  readonly tokenizer?: string;
+  /** Whether its provider moderates; absent when unknown. */
+  readonly moderated?: boolean;
+  /** At least one; a deactivated one stays here. */
+  readonly mappings: readonly Mapping[];
+}
 
 /** One part of the catalogue. */
 export interface CatalogData {

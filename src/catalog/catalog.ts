@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
-import { PROVIDER_IDS } from '../config/known-providers.ts';
-import type { ServiceProvider } from '../config/service-provider.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
-import { type Mapping, mappingNames } from '../domain/model.ts';
+import {
+  canonicalModelId,
+  PROVIDER_IDS,
+  type ServiceProvider,
+  type UpstreamConfig,
+  type UpstreamModel,
+} from '../config/upstreams.ts';
+import { type Mapping, mappingNames, TEXT_ONLY } from '../domain/model.ts';
 import { type Clock, lastDate } from '../domain/time.ts';
 import type { CatalogProvider } from '../generated/types.ts';
-import { type CatalogData, listedProviders, readDataFile } from './catalog-file.ts';
-import type { CatalogModel } from './catalog-model.ts';
-import { upstreamData } from './upstream-models.ts';
+import { type CatalogData, type CatalogModel, listedProviders, readDataFile } from './catalog-file.ts';
 
 export interface Catalog {
   /**
@@ -28,7 +30,7 @@ export interface Catalog {
   readonly date: string;
 }
 
-export interface CatalogOptions {
+interface CatalogOptions {
   readonly sandbox: boolean;
   readonly upstreams: readonly UpstreamConfig[];
   /** What the environment says of providers of the catalogue. Default: nothing. */
@@ -145,4 +147,66 @@ function digestOf(content: unknown): string {
     typeof value === 'bigint' ? value.toString() : value,
   );
   return createHash('sha256').update(text).digest('hex');
+}
+
+/** What the data files say that a model gives, such as `image`; undefined for a model that they do not know. */
+type KnownOutputs = (modelId: string) => readonly string[] | undefined;
+
+/**
+ * The catalogue of an upstream that the environment names. Of its models nothing is known but the id, and the prices if the
+ * operator states them: so they claim no capability beyond text. One that has the id of a known model gives what that one does.
+ * @param date of the catalogue, `YYYY-MM-DD`, by which each is known to have been there
+ */
+function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutputs, date: string): CatalogData {
+  const created = Date.parse(date) / 1000;
+  return {
+    date: '',
+    providers: [{ id: upstream.name, name: upstream.name }],
+    models: upstream.models.map((model) => upstreamModel(upstream.name, model, knownOutputs, created)),
+  };
+}
+
+/**
+ * Canonical model ids hold no `/`: an upstream id that does stands under its text with `--` instead, and as itself behind
+ * the provider. It is no bare name: there its first part would name a provider.
+ */
+function upstreamModel(
+  providerId: string,
+  model: UpstreamModel,
+  knownOutputs: KnownOutputs,
+  created: number,
+): CatalogModel {
+  const { id: externalId } = model;
+  const id = canonicalModelId(externalId);
+  const mapping = upstreamMapping(providerId, id, model);
+  const outputModalities = knownOutputs(id) ?? mapping.outputModalities;
+  return {
+    id,
+    name: externalId,
+    aliases: [],
+    description: `${externalId} at ${providerId}.`,
+    family: providerId,
+    created,
+    mappings: [{ ...mapping, outputModalities }],
+  };
+}
+
+function upstreamMapping(
+  providerId: string,
+  modelId: string,
+  { id: externalId, prices, ...limits }: UpstreamModel,
+): Mapping {
+  return {
+    id: `${providerId}/${modelId}`,
+    providerId,
+    modelId,
+    externalId,
+    custom: false,
+    names: mappingNames({ providerId, modelId, externalId }, []),
+    providerNames: [providerId],
+    prices,
+    freeFlag: false,
+    ...TEXT_ONLY,
+    ...limits,
+  };
 }

@@ -1,20 +1,19 @@
 import path from 'node:path';
 import schema from '../../schemas/config.json' with { type: 'json' };
-import type { AddressRange } from '../domain/client-ip.ts';
-import { parseRange } from '../domain/client-ip.ts';
-import { type Endpoint, parseEndpoint } from '../domain/endpoint.ts';
-import type { RateLimits } from '../domain/rate-limits.ts';
+import { type AddressRange, type Endpoint, parseEndpoint, parseRange } from '../domain/address.ts';
+import type { RateLimits } from '../domain/limits.ts';
 import type { Environment } from '../generated/types.ts';
-import type { ValidationError } from '../generated/validators.js';
-import { validateEnvironment } from '../generated/validators.js';
-import { deepFreeze } from '../lib/deep-freeze.ts';
+import { type ValidationError, validateEnvironment } from '../generated/validators.js';
+import { deepFreeze } from '../lib/collections.ts';
 import { entryOf, nearest } from '../lib/text.ts';
-import { ConfigError, explained, readList, readUrl } from './config-value.ts';
-import { withEnvFile } from './env-file.ts';
-import { PROVIDER_IDS } from './known-providers.ts';
-import { readServiceProviders, type ServiceProvider } from './service-provider.ts';
-import type { UpstreamConfig } from './upstream-config.ts';
-import { readUpstreams } from './upstream-config.ts';
+import {
+  PROVIDER_IDS,
+  readServiceProviders,
+  readUpstreams,
+  type ServiceProvider,
+  type UpstreamConfig,
+} from './upstreams.ts';
+import { ConfigError, explained, readList, readUrl, withEnvFile } from './variables.ts';
 
 interface ListenAddress {
   readonly host: string;

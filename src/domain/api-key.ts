@@ -1,5 +1,5 @@
 import { type ApiError, invalidRequest, notFound, permissionDenied, unauthorized } from './errors.ts';
-import { isSpent, limitChanges, type NewLimits, type SpendLimits, spentRefusal } from './spend-limits.ts';
+import { isSpent, limitChanges, type NewLimits, type SpendLimits, spentRefusal } from './limits.ts';
 
 export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 export type KeyStatus = 'active' | 'inactive';

@@ -8,8 +8,8 @@ import type {
   RuleValue,
 } from '../generated/types.ts';
 import { validateRuleCreate, validateRuleCreateRequest } from '../generated/validators.js';
+import { canonicalCidr, InvalidRangeError } from './address.ts';
 import { checkShape, type Explanation } from './check-shape.ts';
-import { canonicalCidr, InvalidRangeError } from './client-ip.ts';
 import { invalidRequest } from './errors.ts';
 import type { CanonicalRule, RuleKind, StoredPricingValue } from './iam-rule.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';

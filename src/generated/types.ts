@@ -1120,7 +1120,7 @@ export interface ChatMessage {
 }
 
 /**
- * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are accepted if a table lists them (such as `providers/openai/dialects.ts`) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
+ * Body of `POST /v1/chat/completions`: OpenAI's chat request. Next to the fields listed here, a provider's own are accepted if a table lists them (such as `providers/openai/request.ts`) or the operator has named them; any other field is 400 `unsupported_parameter`. An optional field that is null counts as absent.
  */
 export interface ChatRequest {
   /**

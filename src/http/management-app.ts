@@ -1,37 +1,32 @@
 import type Koa from 'koa';
-import { type AppDeps, createApp } from './app.ts';
-import { authenticateMaster, limitAddress } from './middleware/authenticate-master.ts';
-import { jsonBody } from './middleware/json-body.ts';
-import { knownQuery } from './middleware/known-query.ts';
-import type { LimitRateDeps } from './middleware/rate-limit.ts';
-import { management } from './operations/management.ts';
+import { authenticateMaster, type LimitRateDeps, limitAddress } from './authenticate.ts';
+import { jsonBody } from './body.ts';
+import { keyHandlers, masterKeyHandlers, platformKeyHandlers } from './master/key-routes.ts';
+import { auditHandlers, logHandlers, usageHandlers } from './master/log-routes.ts';
+import type { MasterDeps } from './master/master-route.ts';
+import { policyFolderHandlers, policyHandlers, policyReplayHandlers } from './master/policy-routes.ts';
+import {
+  aliasHandlers,
+  customModelHandlers,
+  customProviderHandlers,
+  providerKeyHandlers,
+} from './master/provider-routes.ts';
+import { groupHandlers, ruleHandlers, tagSetHandlers } from './master/rule-routes.ts';
+import {
+  budgetHandlers,
+  invitationHandlers,
+  memberHandlers,
+  organizationHandlers,
+  projectHandlers,
+} from './master/tenant-routes.ts';
+import { metricsHandlers } from './operational.ts';
+import { management } from './operations/management-operations.ts';
 import type { Operation } from './operations/operation.ts';
 import { createPages } from './pages/pages.ts';
-import { register } from './register.ts';
-import { aliasHandlers } from './routes/master/aliases.ts';
-import { auditHandlers } from './routes/master/audit.ts';
-import { budgetHandlers } from './routes/master/budgets.ts';
-import { customModelHandlers } from './routes/master/custom-models.ts';
-import { customProviderHandlers } from './routes/master/custom-providers.ts';
-import { groupHandlers } from './routes/master/groups.ts';
-import { ruleHandlers } from './routes/master/iam-rules.ts';
-import { invitationHandlers } from './routes/master/invitations.ts';
-import { keyHandlers } from './routes/master/keys.ts';
-import { logHandlers } from './routes/master/log.ts';
-import { masterKeyHandlers } from './routes/master/master-keys.ts';
-import type { MasterDeps } from './routes/master/master-route.ts';
-import { memberHandlers } from './routes/master/members.ts';
-import { organizationHandlers } from './routes/master/organization.ts';
-import { platformKeyHandlers } from './routes/master/platform-keys.ts';
-import { policyHandlers } from './routes/master/policy.ts';
-import { policyFolderHandlers } from './routes/master/policy-folder.ts';
-import { policyReplayHandlers } from './routes/master/policy-replay.ts';
-import { projectHandlers } from './routes/master/projects.ts';
-import { providerKeyHandlers } from './routes/master/provider-keys.ts';
-import { tagSetHandlers } from './routes/master/tag-sets.ts';
-import { usageHandlers } from './routes/master/usage.ts';
-import { metricsHandlers } from './routes/metrics.ts';
-import { signInRoutes } from './routes/sign-in/sign-in-routes.ts';
+import { type AppDeps, createApp } from './pipeline.ts';
+import { knownQuery } from './query.ts';
+import { register } from './routes.ts';
+import { signInRoutes } from './sign-in/sign-in-routes.ts';
 import type { AppMiddleware, RequestState } from './state.ts';
 
 export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {

@@ -1,4 +1,5 @@
 // Text that others wrote: how a table is asked for it, which of its characters people could not see, and which name it may mean.
+
 import { distance } from 'fastest-levenshtein';
 
 /**
@@ -70,3 +71,13 @@ function editsBetween(a: string, b: string): number {
 }
 
 const lettersOf = (text: string): string => [...text].sort().join('');
+
+/** A text without the slashes at its end. The expression for it would take time with the square of the slashes in its midst. */
+export function withoutFinalSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end -= 1;
+  return text.slice(0, end);
+}
+
+/** How many there are of something, in words: `1 key`, `2 keys`. @param many for what takes more than an `s` */
+export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;

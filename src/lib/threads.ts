@@ -1,5 +1,4 @@
 import type { Worker } from 'node:worker_threads';
-import { Thread } from './thread.ts';
 
 export interface ThreadsOptions {
   /** Starts a thread that answers each message with exactly one message. */
@@ -12,7 +11,7 @@ export interface ThreadsOptions {
   readonly limitMs: number;
 }
 
-export interface Asked {
+interface AskOptions {
   /** On whose behalf: shares take turns, and each has one question answered at a time while another waits. */
   readonly share: string;
   /** Aborted: a question that still waits is forgotten. */
@@ -28,7 +27,7 @@ export class ThreadsBusy extends Error {
 
 interface Job<Question, Answer> {
   readonly message: Question;
-  readonly asked: Asked;
+  readonly asked: AskOptions;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: Error) => void;
 }
@@ -48,7 +47,7 @@ export class Threads<Question extends object, Answer> {
   }
 
   /** @throws ThreadsBusy; an Error when the thread died or took too long, or when nobody waits any more */
-  async ask(message: Question, asked: Asked): Promise<Answer> {
+  async ask(message: Question, asked: AskOptions): Promise<Answer> {
     const { share, signal } = asked;
     if (this.#closed || signal.aborted) throw new Error('Nobody waits for the answer.');
     if (this.#jobs >= this.#options.maxWaiting) throw new ThreadsBusy('Too many questions wait for a thread.');
@@ -119,5 +118,97 @@ export class Threads<Question extends object, Answer> {
     this.#busy.delete(thread);
     this.#idle.push(thread);
     if (!this.#closed) this.#work();
+  }
+}
+
+interface ThreadQuestion {
+  /** Milliseconds for the answer, the start of the thread included; absent: any time. */
+  readonly limitMs?: number;
+  /** Of the question: they are handed over, not copied, so that nothing else may have their memory. */
+  readonly bytes?: Uint8Array | undefined;
+}
+
+/** No answer came in time. */
+export class ThreadTimeout extends Error {
+  override readonly name = 'ThreadTimeout';
+}
+
+/**
+ * A thread that answers each message with exactly one message, one question at a time. It starts with the first question, and
+ * again after it died. While it has no question, it keeps no process alive.
+ */
+export class Thread<Question extends object, Answer> {
+  readonly #start: () => Worker;
+  #worker: Worker | undefined;
+
+  constructor(start: () => Worker) {
+    this.#start = start;
+  }
+
+  /** @throws ThreadTimeout, or an Error when the thread ended; either way the next question gets another thread */
+  async ask(question: Question, { limitMs, bytes }: ThreadQuestion = {}): Promise<Answer> {
+    this.#worker ??= this.#started();
+    const worker = this.#worker;
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const ended = (cause: unknown): void => reject(new Error('The thread ended without an answer.', { cause }));
+    const late = (): void => reject(new ThreadTimeout(`The thread took longer than ${limitMs} ms.`));
+    const timer = limitMs === undefined ? undefined : setTimeout(late, limitMs);
+    worker.once('message', resolve).once('error', ended).once('exit', ended);
+    worker.ref();
+    try {
+      worker.postMessage(question, bytes?.buffer instanceof ArrayBuffer ? [bytes.buffer] : []);
+      return await promise;
+    } catch (error) {
+      await worker.terminate(); // It may still compute, or be broken.
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      worker.off('message', resolve).off('error', ended).off('exit', ended);
+      worker.unref();
+    }
+  }
+
+  /** Ends it now: a question that it has fails. */
+  async end(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #started(): Worker {
+    const worker = this.#start();
+    worker.unref();
+    worker.on('error', () => {}); // `ask` tells the waiting side.
+    worker.once('exit', () => {
+      if (this.#worker === worker) this.#worker = undefined;
+    });
+    return worker;
+  }
+}
+
+/** How far the work of another thread is, and whether it is still wanted: in memory that both see, so that neither waits for the other. */
+export class SharedProgress {
+  readonly memory: SharedArrayBuffer;
+  readonly #numbers: Int32Array;
+
+  /** @param memory of the other side */
+  constructor(memory = new SharedArrayBuffer(12)) {
+    this.memory = memory;
+    this.#numbers = new Int32Array(memory);
+  }
+
+  /** @returns whether the other side still wants the work */
+  tell(done: number, all: number): boolean {
+    Atomics.store(this.#numbers, 0, done);
+    Atomics.store(this.#numbers, 1, all);
+    return Atomics.load(this.#numbers, 2) === 0;
+  }
+
+  /** The numbers of the last `tell`. */
+  read(): { readonly done: number; readonly all: number } {
+    return { done: Atomics.load(this.#numbers, 0), all: Atomics.load(this.#numbers, 1) };
+  }
+
+  /** The work is not wanted any more. */
+  stop(): void {
+    Atomics.store(this.#numbers, 2, 1);
   }
 }

@@ -1,14 +1,15 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
-import type { CallContext } from '../core/access/call-context.ts';
-import { type GenerateImageDeps, generateImage } from '../core/images/generate-image.ts';
-import { type FindImageModelDeps, findImageModel } from '../core/models/unnamed-models.ts';
+import type { CallContext } from '../core/authorize.ts';
+import { type FindImageModelDeps, findImageModel } from '../core/auto.ts';
+import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
 import type { ParsedJson } from '../net/event-stream.ts';
 import {
+  defaultFilename,
   NotDecoded,
   type Picture,
   PictureDecoder,
@@ -16,11 +17,21 @@ import {
   pictureOf,
   picturesUnavailable,
   type ReadPicture,
+  saveUpload,
+  type UploadName,
+  uploadName,
   type Viewer,
 } from './preview.ts';
-import { field, readPictures } from './read-answer.ts';
-import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text, usageMeta } from './tool.ts';
-import { defaultFilename, saveUpload, type UploadName, uploadName } from './uploads.ts';
+import {
+  defineTool,
+  field,
+  type McpTool,
+  readPictures,
+  type ToolCaller,
+  type ToolFacts,
+  text,
+  usageMeta,
+} from './tool.ts';
 
 export const GENERATE_IMAGE: ToolFacts = {
   name: 'generate-image',

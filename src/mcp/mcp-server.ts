@@ -7,7 +7,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { toApiError } from '../core/call/api-error.ts';
+import { toApiError } from '../core/authorize.ts';
 import { checkContent } from '../domain/check-shape.ts';
 import type { ApiError } from '../domain/errors.ts';
 import {
@@ -16,8 +16,7 @@ import {
   validateToolCallParams,
   validateToolListParams,
 } from '../generated/validators.js';
-import { field } from './read-answer.ts';
-import type { McpTool, ToolCaller } from './tool.ts';
+import { field, type McpTool, type ToolCaller } from './tool.ts';
 
 const INSTRUCTIONS =
   'Portcullis is a gateway to many large language models. Call list-models to see the models that your API key can use, then chat with one of them. Call list-image-models before you generate images.';

@@ -1,18 +1,49 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
+import schema from '../../schemas/mcp/chat.json' with { type: 'json' };
 import imageModelOverview from '../../schemas/mcp/image-model-overview.json' with { type: 'json' };
 import imageModelsSchema from '../../schemas/mcp/list-image-models.json' with { type: 'json' };
 import modelsSchema from '../../schemas/mcp/list-models.json' with { type: 'json' };
 import modelOverview from '../../schemas/mcp/model-overview.json' with { type: 'json' };
-import type { ModelListOptions } from '../catalog/list.ts';
-import type { ListModels } from '../core/models/list-models.ts';
+import type { ModelListOptions } from '../catalog/model-list.ts';
+import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
+import type { ListModels } from '../core/list-models.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
 import type { ImageModelOverview, Model, ModelOverview } from '../generated/types.ts';
 import {
+  validateChatArguments,
   validateListImageModelsArguments,
   validateListModelsArguments,
   validateModelList,
 } from '../generated/validators.js';
-import { defineTool, type McpTool, type ToolCaller, type ToolFacts, text } from './tool.ts';
+import {
+  defineTool,
+  field,
+  type McpTool,
+  readAnswer,
+  type ToolCaller,
+  type ToolFacts,
+  text,
+  usageMeta,
+} from './tool.ts';
+
+export const CHAT: ToolFacts = { name: 'chat', title: 'Chat', schema, isReadOnly: false };
+
+/** `chat`: the same call as `POST /v1/chat/completions`, answered with the text of the first choice. */
+export const chatTool = (deps: CompleteChatDeps): McpTool =>
+  defineTool(CHAT, validateChatArguments, async ({ principal, context, takeRate }, args): Promise<CallToolResult> => {
+    takeRate('chat');
+    const outcome = await completeChat(deps, principal, context, args);
+    if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
+    const answer = readAnswer(outcome.completion);
+    const message = field(field(field(answer, 'choices'), 0), 'message');
+    const [content, refusal] = [field(message, 'content'), field(message, 'refusal')];
+    const said = typeof content === 'string' && content !== '' ? content : refusal;
+    const { model, usage, metadata } = outcome.completion.ours;
+    return {
+      content: [text(typeof said === 'string' ? said : '')],
+      _meta: { 'portcullis/model': model, 'portcullis/usage': usageMeta(usage), 'portcullis/metadata': metadata },
+    };
+  });
 
 export const LIST_MODELS: ToolFacts = {
   name: 'list-models',

@@ -1,9 +1,9 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupAllOptions } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { type Endpoint, endpointOf, schemePort } from '../domain/endpoint.ts';
+import { type Endpoint, endpointOf, schemePort } from '../domain/address.ts';
 import { Turns } from '../domain/turns.ts';
-import { getOrMake } from '../lib/get-or-make.ts';
+import { getOrMake } from '../lib/collections.ts';
 import { TransportError } from './transport-error.ts';
 
 /** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses and to exceptions. */

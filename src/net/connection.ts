@@ -1,8 +1,6 @@
 import type { Socket } from 'node:net';
 import type { buildConnector } from 'undici';
-import { MAX_UNHEARD_BYTES } from './answer-bounds.ts';
-import { TransportError } from './transport-error.ts';
-import { isTurnOver, readLater } from './turn.ts';
+import { MAX_UNHEARD_BYTES, TransportError } from './transport-error.ts';
 
 /** An answer that has had more waits for those that have had less. */
 const LONG_BYTES = 128 * 1024;
@@ -68,4 +66,45 @@ export class Connection {
       return chunk;
     };
   }
+}
+
+/** Milliseconds that reading answers may take of one turn of the event loop, all of them together: others wait for theirs. */
+const SLICE_MS = 10;
+
+/** One in so many reads that waited is of a long answer, whatever else waits. */
+const LONG_ONES_TURN = 4;
+
+let startedAt: number | undefined;
+let served = 0;
+
+/** Reads that wait, the first one first. */
+const ofShortAnswers: (() => void)[] = [];
+const ofLongAnswers: (() => void)[] = [];
+
+/** Whether reading answers has had its part of this turn. */
+export function isTurnOver(): boolean {
+  if (startedAt !== undefined) return performance.now() - startedAt > SLICE_MS;
+  startedAt = performance.now();
+  setImmediate(() => {
+    startedAt = undefined;
+  });
+  return false;
+}
+
+/** Reads in a turn that has time left: answers that are short so far before those that have had much already. */
+export function readLater(read: () => void, isLong: boolean): void {
+  (isLong ? ofLongAnswers : ofShortAnswers).push(read);
+  setImmediate(serveNext);
+}
+
+function serveNext(): void {
+  if (isTurnOver()) {
+    setImmediate(serveNext);
+    return;
+  }
+  served += 1;
+  const [first, second] =
+    served % LONG_ONES_TURN === 0 ? [ofLongAnswers, ofShortAnswers] : [ofShortAnswers, ofLongAnswers];
+  const read = first.shift() ?? second.shift();
+  read?.();
 }

@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { Client, type Dispatcher, Pool } from 'undici';
-import type { Endpoint } from '../domain/endpoint.ts';
-import { getOrMake } from '../lib/get-or-make.ts';
+import type { Endpoint } from '../domain/address.ts';
+import { getOrMake } from '../lib/collections.ts';
 import { type AddressPolicy, createLookUps, guardedConnector, type LookUps } from './address-policy.ts';
-import { PARSER_HEADER_BYTES, type Room } from './answer-bounds.ts';
 import { Connection } from './connection.ts';
 import type { ParsedJson } from './event-stream.ts';
 import { Exchange, type OutboundResponse } from './exchange.ts';
-import { TransportError } from './transport-error.ts';
+import { PARSER_HEADER_BYTES, type Room, TransportError } from './transport-error.ts';
 
 export interface TransportOptions {
   /** Milliseconds until a connection (TLS included) must stand. */

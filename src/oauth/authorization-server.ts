@@ -4,12 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { givesAccess } from '../admin/keys/oauth-grants.ts';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
-import { clientHost, hashOAuthSecret, OAUTH_PATHS, resourceOf, SCOPE } from '../domain/oauth-token.ts';
+import { clientHost, hashOAuthSecret, mcpResource, OAUTH_PATHS, OAUTH_SCOPE } from '../domain/identity.ts';
 import { plainText } from '../lib/text.ts';
 import type { Database } from '../store/db/database.ts';
 import { consumeOAuthItem } from '../store/sign-in/oauth.ts';
-import { DocumentFault } from './metadata-documents.ts';
-import { noRequest } from './requests.ts';
+import { DocumentFault, noRequest } from './oauth-requests.ts';
 import { type AdapterDeps, type Admission, runWrites, SqliteAdapter, type Write } from './sqlite-adapter.ts';
 
 const MINUTE = 60;
@@ -79,7 +78,7 @@ export class AuthorizationServer {
 
   constructor(deps: AuthorizationServerDeps) {
     this.#store = deps.store;
-    this.#resource = resourceOf(deps.origin);
+    this.#resource = mcpResource(deps.origin);
     this.#provider = new Provider(deps.origin, configurationOf(deps, this.#resource, this.#underWay));
     // The gateway in front says which host and scheme: the caller's own words about them never arrive here.
     this.#provider.proxy = true;
@@ -149,8 +148,8 @@ export class AuthorizationServer {
     bind: (db: Database, grantId: string, now: number) => void,
   ): Promise<string> {
     const grant = new this.#provider.Grant({ accountId: memberId, clientId });
-    grant.addOIDCScope(SCOPE);
-    grant.addResourceScope(this.#resource, SCOPE);
+    grant.addOIDCScope(OAUTH_SCOPE);
+    grant.addResourceScope(this.#resource, OAUTH_SCOPE);
     const writes: Write[] = [];
     const grantId = await this.#underWay.pending.run(writes, () => grant.save());
     await this.#store.write((db, now) => {
@@ -261,7 +260,7 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
     if (isAlone && !(await store.write((db, now) => givesAccess(db, client.clientId, now)))) {
       throw new errors.UnauthorizedClient('the client is not bound to a gateway key that may be used');
     }
-    return { scope: SCOPE, audience: resource, accessTokenTTL: HOUR, accessTokenFormat: 'opaque' } as const;
+    return { scope: OAUTH_SCOPE, audience: resource, accessTokenTTL: HOUR, accessTokenFormat: 'opaque' } as const;
   }
   return {
     adapter: (model: string) => new SqliteAdapter(model, { ...deps, ...underWay }),
@@ -325,7 +324,7 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
       revocation: OAUTH_PATHS.revoke,
       jwks: OAUTH_PATHS.keys,
     },
-    scopes: [SCOPE],
+    scopes: [OAUTH_SCOPE],
     ttl: LIFETIMES,
   };
 }

@@ -1,7 +1,8 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
 import { endGrant, givesAccess } from '../admin/keys/oauth-grants.ts';
-import { hashOAuthSecret } from '../domain/oauth-token.ts';
+import { hashOAuthSecret, OAUTH_SCOPE } from '../domain/identity.ts';
 import type { Clock } from '../domain/time.ts';
 import type { Database } from '../store/db/database.ts';
 import {
@@ -16,7 +17,7 @@ import {
   UNUSED_CLIENT_MS,
 } from '../store/sign-in/oauth.ts';
 import type { Store } from '../store/store.ts';
-import { redirectFault } from './requests.ts';
+import { redirectFault } from './oauth-requests.ts';
 
 export interface AdapterDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
@@ -198,4 +199,30 @@ function usableClient(client: AdapterPayload): AdapterPayload {
 function toPayload(item: StoredItem | undefined): AdapterPayload | undefined {
   if (item === undefined || typeof item.payload !== 'object' || item.payload === null) return undefined;
   return { ...item.payload, ...(item.consumedAt === null ? {} : { consumed: Math.floor(item.consumedAt / 1000) }) };
+}
+
+/** A client that acts by itself, and its secret: nothing but its hash is kept. */
+export interface MachineClient {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** Registers a client that acts by itself, as `/oauth/register` would. @param admission makes it stand for a key */
+export async function createMachineClient(
+  deps: Pick<AdapterDeps, 'store' | 'clock'>,
+  name: string,
+  admission: Admission,
+): Promise<MachineClient> {
+  const id = crypto.randomUUID();
+  const secret = randomBytes(32).toString('base64url');
+  await new SqliteAdapter('Client', { ...deps, admissions: new Map([[id, admission]]) }).upsert(id, {
+    client_id: id,
+    client_name: name,
+    client_secret: secret,
+    grant_types: ['client_credentials'],
+    response_types: [],
+    redirect_uris: [],
+    scope: OAUTH_SCOPE,
+  });
+  return { id, secret };
 }

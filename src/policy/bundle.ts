@@ -1,10 +1,9 @@
-import { hash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { createHash, hash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SignedAs } from '../generated/types.ts';
-import { PolicyFailure } from './policy-failure.ts';
-import { sourceDigest } from './source-digest.ts';
+import { PolicyFailure } from './data-document.ts';
 
 /** A compiled policy whose digests were verified. */
 export interface PolicyBundle {
@@ -69,4 +68,26 @@ function isManifest(value: unknown): value is BundleManifest {
     typeof fields.sourceSha256 === 'string' &&
     typeof fields.wasmSha256 === 'string'
   );
+}
+
+/**
+ * Paths, relative to the policy folder and sorted, of everything that the compiled policy depends on: Rego without tests,
+ * the manifest with the roots, and the builtins allowed.
+ */
+export function policySources(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.split(path.sep).join('/'))
+    .filter((file) => !file.startsWith('bundle/') && !file.endsWith('_test.rego'))
+    .filter((file) => file.endsWith('.rego') || file === '.manifest' || file === 'capabilities.json')
+    .sort();
+}
+
+/** SHA-256, hex, of the sources' paths and contents, each preceded by its length so that no two sets read alike. */
+export function sourceDigest(directory: string): string {
+  const digest = createHash('sha256');
+  for (const file of policySources(directory)) {
+    const content = readFileSync(path.join(directory, file));
+    digest.update(`${Buffer.byteLength(file)} ${file} ${content.byteLength} `).update(content);
+  }
+  return digest.digest('hex');
 }

@@ -1,6 +1,6 @@
 import { isFree, type Mapping } from '../domain/model.ts';
 import type { PolicyCandidate, PolicyFacts, PolicyInput, PolicySubject } from '../generated/types.ts';
-import { deepFreeze } from '../lib/deep-freeze.ts';
+import { deepFreeze } from '../lib/collections.ts';
 import type { DataDocument } from './data-document.ts';
 
 /** What rules may look at in a candidate, and a candidate may lack. */

@@ -1,12 +1,10 @@
 import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
 import { validatePolicyDecision } from '../generated/validators.js';
-import { deepFreeze } from '../lib/deep-freeze.ts';
-import { getOrMake } from '../lib/get-or-make.ts';
+import { deepFreeze, getOrMake } from '../lib/collections.ts';
+import type { RefusalCode } from './archive/read-archive.ts';
 import { type PolicyBundle, readBundle } from './bundle.ts';
-import type { DataDocument } from './data-document.ts';
-import { PolicyFailure } from './policy-failure.ts';
-import type { Answer } from './policy-instance.ts';
-import { createWasmEngine, type EngineOptions } from './wasm-engine.ts';
+import { type DataDocument, PolicyFailure } from './data-document.ts';
+import { createWasmEngine, type EngineOptions, type PolicyAnswer } from './engine.ts';
 
 /** The policy decision point: one compiled policy. Pure: equal arguments give equal answers. */
 export interface Pdp {
@@ -25,8 +23,8 @@ export interface Pdp {
 export function createPdp(bundle: PolicyBundle = readBundle(), options?: Pick<EngineOptions, 'maxInstances'>): Pdp {
   const engine = createWasmEngine(bundle.wasm, { ...options, ownData: bundle.data });
   /** What was made of an answer; the engine gives the same answer only to the same question. */
-  const decisions = new WeakMap<Answer, PolicyDecision>();
-  const lists = new WeakMap<Answer, readonly string[]>();
+  const decisions = new WeakMap<PolicyAnswer, PolicyDecision>();
+  const lists = new WeakMap<PolicyAnswer, readonly string[]>();
   return {
     bundleDigest: bundle.digest,
     takesFacts: bundle.takesFacts === true,
@@ -105,3 +103,45 @@ function sortedViolations(violations: PolicyViolation[]): PolicyViolation[] {
 
 const violationKey = ({ scope, group, kind, effect, candidate, ruleIds, values }: PolicyViolation): string =>
   JSON.stringify([scope, ...(group === undefined ? [] : [group]), kind, effect, candidate ?? null, ruleIds, values]);
+
+/** What is known of the policy in force. Times are epoch ms. */
+export interface PolicyStatus {
+  /** The bundle digest. */
+  readonly digest: string;
+  readonly revision: string | undefined;
+  /** A path or a URL; undefined: it is the policy of this installation. */
+  readonly source: string | undefined;
+  readonly activatedAt: number;
+  /** When the source was last heard of; undefined: there is none, or it was not. */
+  readonly checkedAt: number | undefined;
+  /** Why what the source has is not in force; undefined: it is. */
+  readonly refusal: { readonly code: RefusalCode; readonly message: string; readonly at: number } | undefined;
+}
+
+/** A bundle that has passed its trial, and what is known of it. */
+export interface PolicyInForce {
+  readonly bundle: PolicyBundle;
+  readonly status: PolicyStatus;
+}
+
+/** The policy in force. What holds the PDP of one call keeps it to the end; the next call gets the new one. */
+interface ActivePolicy {
+  pdp(): Pdp;
+  status(): PolicyStatus;
+  /** Puts another bundle in force, or only what is known of the same one. @throws PolicyFailure, and then nothing changes */
+  activate(next: PolicyInForce): void;
+}
+
+/** @throws PolicyFailure */
+export function createActivePolicy({ bundle, status }: PolicyInForce): ActivePolicy {
+  let pdp = createPdp(bundle);
+  let known = status;
+  return {
+    pdp: () => pdp,
+    status: () => known,
+    activate(next) {
+      if (next.bundle.digest !== pdp.bundleDigest) pdp = createPdp(next.bundle);
+      known = next.status;
+    },
+  };
+}

@@ -1,8 +1,6 @@
-import { KNOWN_PROVIDERS } from '../config/known-providers.ts';
-import type { ServiceProvider } from '../config/service-provider.ts';
-import type { UpstreamConfig } from '../config/upstream-config.ts';
+import { KNOWN_PROVIDERS, type ServiceProvider, type UpstreamConfig } from '../config/upstreams.ts';
+import { hashSecret, type Pepper } from '../domain/id.ts';
 import { type CustomProvider, SANDBOX, type WireFormat } from '../domain/provider.ts';
-import { hashSecret, type Pepper } from '../domain/secret.ts';
 import type { AddressPolicy } from '../net/address-policy.ts';
 import { anthropicAdapter } from './anthropic/anthropic.ts';
 import { googleAdapter } from './google/google.ts';

@@ -1,12 +1,9 @@
 import { ApiError } from '../domain/errors.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
-import { createBudgetReads } from './budgets/budget-reads.ts';
 import { type Database, type Durability, openDatabase } from './db/database.ts';
 import { Freshness } from './db/freshness.ts';
-import { classify } from './db/unavailable.ts';
-import { createCallReferences } from './ledger/call-references.ts';
-import type { DecisionRecord } from './ledger/decisions.ts';
+import { classify } from './db/sqlite-file.ts';
 import {
   type Candidate,
   createLedger,
@@ -14,14 +11,14 @@ import {
   type FinishedCall,
   type NewCall,
   type OpenCall,
+  recoverOpenCalls,
   type Settlement,
 } from './ledger/ledger.ts';
-import { recoverOpenCalls } from './ledger/recovery.ts';
-import { SettlementRetries } from './ledger/settlement-retries.ts';
-import { GroupWriter } from './ledger/writer.ts';
+import { createCallReferences, type DecisionRecord } from './ledger/references.ts';
+import { GroupWriter, SettlementRetries } from './ledger/writer.ts';
 import { createOrganizationProviders } from './providers/organization-providers.ts';
-import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rules/rule-reads.ts';
-import { createKeyReads, type KeyCredential } from './tenants/key-credential.ts';
+import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rules/rules.ts';
+import { createBudgetReads, createKeyReads, type KeyCredential } from './tenants/key-credential.ts';
 
 export interface StoreOptions {
   /** Path of the SQLite file. */
@@ -175,5 +172,29 @@ export function createStore(options: StoreOptions): Store {
       writer.flush();
       db.close();
     },
+  };
+}
+
+/** Anyone may ask: more often than this, they get the last answer. */
+const VALID_FOR_MS = 1000;
+
+/** Whether a call could be recorded now: true, unless the database does not take a write (disk full, read-only, locked). */
+export type CanRecord = () => Promise<boolean>;
+
+/** Tries a write that changes nothing, at most once a second. */
+export function createRecordingCheck(store: Pick<Store, 'write'>, clock: Clock): CanRecord {
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let answer = Promise.resolve(true);
+  return () => {
+    if (clock.now() - checkedAt < VALID_FOR_MS) return answer;
+    checkedAt = clock.now();
+    // SQLite writes its first page for this, even where the number stays the same.
+    answer = store
+      .write((db) => db.connection.pragma('user_version = 0'))
+      .then(
+        () => true,
+        () => false,
+      );
+    return answer;
   };
 }

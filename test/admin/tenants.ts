@@ -1,13 +1,13 @@
 import type { Actor } from '../../src/admin/audit/actor.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import type { EncryptionKey } from '../../src/domain/sealed-secret.ts';
-import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../src/domain/secret.ts';
+import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../src/domain/id.ts';
+import type { EncryptionKey } from '../../src/domain/provider.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { type Database, openDatabase } from '../../src/store/db/database.ts';
 import type { Role, StoredSecret } from '../../src/store/db/tables.ts';
-import { insertKey, type NewKey } from '../../src/store/tenants/keys.ts';
-import { insertMasterKey } from '../../src/store/tenants/master-keys.ts';
-import { insertMember } from '../../src/store/tenants/members.ts';
+import { insertKey, type NewKey } from '../../src/store/tenants/key-records.ts';
+import { insertMasterKey } from '../../src/store/tenants/master-key-records.ts';
+import { insertMember } from '../../src/store/tenants/member-records.ts';
 import { insertOrganization, insertProject } from '../../src/store/tenants/tenants.ts';
 
 /** Ids that look like ours and can be told apart in a comparison. */

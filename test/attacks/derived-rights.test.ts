@@ -10,7 +10,7 @@ import { removeMember } from '../../src/admin/tenants/members.ts';
 import { newMember } from '../../src/admin/tenants/new-member.ts';
 import { createProject, deleteProject } from '../../src/admin/tenants/projects.ts';
 import { newId } from '../../src/domain/id.ts';
-import { hashPassword } from '../../src/domain/password.ts';
+import { hashPassword } from '../../src/domain/identity.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { Application, postForm, type Reply, register, signedIn, type Tokens } from '../http/oauth/application.ts';

@@ -24,13 +24,13 @@ import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { checkDataDir } from '../../src/store/backup/check-data-dir.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
-import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import {
+  loadSecrets,
   readSecretsFile,
   type SecretsFile,
   secretsPath,
   writeSecretsFile,
-} from '../../src/store/secrets/secrets-file.ts';
+} from '../../src/store/secrets/secrets.ts';
 import { createStore } from '../../src/store/store.ts';
 import { type Ended, portcullis, serve } from '../process/running.ts';
 

@@ -7,11 +7,11 @@ import { changeRule, listRules } from '../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { AuditRecord, IamRule, RulePatch } from '../../src/generated/types.ts';
 import { validatePolicyInput } from '../../src/generated/validators.js';
-import type { Run } from '../../src/lib/list-change.ts';
+import type { ListRun } from '../../src/lib/collections.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { verifyAuditChain } from '../../src/store/audit/audit-chain.ts';
+import { verifyAuditChain } from '../../src/store/audit/audit-entries.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
-import { getDataDocument } from '../../src/store/ledger/decisions.ts';
+import { getDataDocument } from '../../src/store/ledger/references.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
 import {
   addKey,
@@ -159,15 +159,15 @@ describe('other small changes of a key of 5,000 values', () => {
 
 describe('what was changed by what', () => {
   /** The list before or after a change, by the other and the entry of the log. */
-  const runsOf = (entry: AuditRecord, side: 'before' | 'after'): readonly Run[] => {
+  const runsOf = (entry: AuditRecord, side: 'before' | 'after'): readonly ListRun[] => {
     const { models } = Object(entry[side]?.ruleValue);
     return models[side === 'before' ? 'removed' : 'added'] ?? [];
   };
-  const without = (list: readonly string[], runs: readonly Run[]): string[] => {
+  const without = (list: readonly string[], runs: readonly ListRun[]): string[] => {
     const places = new Set(runs.flatMap(({ at, entries }) => entries.map((_, index) => at + index)));
     return list.filter((_, place) => !places.has(place));
   };
-  const putting = (list: readonly string[], runs: readonly Run[]): string[] =>
+  const putting = (list: readonly string[], runs: readonly ListRun[]): string[] =>
     runs.reduce((grown, { at, entries }) => grown.toSpliced(at, 0, ...entries), [...list]);
 
   it('can be told forwards and backwards from the audit log, which holds', () => {

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { management } from '../../src/http/operations/management.ts';
+import { management } from '../../src/http/operations/management-operations.ts';
 import type { Operation } from '../../src/http/operations/operation.ts';
 import { hiddenCharacter, plainText } from '../../src/lib/text.ts';
 import { type CommandLine, createCommandLine } from '../cli/command-line.ts';

@@ -2,8 +2,8 @@
 // object where a text is expected, is found in a table of ours, or breaks what reads it. Defence: tables are looked up by own names
 // only, and nothing is coerced before it is validated (`test/architecture.test.ts` holds the first).
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gateway as gatewayListener } from '../../src/http/operations/gateway.ts';
-import { management as managementListener } from '../../src/http/operations/management.ts';
+import { gateway as gatewayListener } from '../../src/http/operations/gateway-operations.ts';
+import { management as managementListener } from '../../src/http/operations/management-operations.ts';
 import type { Operation } from '../../src/http/operations/operation.ts';
 import { Application, newKey, signedIn } from '../http/oauth/application.ts';
 import { type BodyPlace, bodyPlaces, bodyWith } from '../support/body-places.ts';

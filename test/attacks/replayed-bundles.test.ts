@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Container, createContainer } from '../../src/container.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 import { Turns } from '../../src/domain/turns.ts';
-import { SharedProgress } from '../../src/lib/shared-progress.ts';
+import { SharedProgress } from '../../src/lib/threads.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { readBundleState, rolledBack, writeBundleState } from '../../src/store/bundles/bundle-files.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';

@@ -1,6 +1,6 @@
 // Everyone who lists the processes of the machine reads their arguments: no command takes a secret there, or repeats one that it got so.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret, SECRET_PREFIX, type SecretKind } from '../../src/domain/secret.ts';
+import { generateSecret, SECRET_PREFIX, type SecretKind } from '../../src/domain/id.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from '../cli/command-line.ts';
 
 const KINDS: readonly SecretKind[] = ['gateway', 'master', 'platform', 'invitation'];

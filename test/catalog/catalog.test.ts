@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { catalogOf, createCatalog } from '../../src/catalog/catalog.ts';
 import { catalogData } from '../../src/catalog/catalog-file.ts';
-import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
-import type { UpstreamConfig } from '../../src/config/upstream-config.ts';
+import { PROVIDER_IDS, type UpstreamConfig } from '../../src/config/upstreams.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 
 const clock = new ManualClock('2026-11-21T00:00:00Z');

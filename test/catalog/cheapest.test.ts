@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { comparePrice } from '../../src/catalog/cheapest.ts';
-import type { Mapping, Prices } from '../../src/domain/model.ts';
+import { comparePrice, type Mapping, type Prices } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 
 const [any] = createCatalog({ sandbox: true, upstreams: [], clock: systemClock }).mappings();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import type { CatalogModel } from '../../src/catalog/catalog-model.ts';
-import { type ModelListOptions, modelList } from '../../src/catalog/list.ts';
+import type { CatalogModel } from '../../src/catalog/catalog-file.ts';
+import { type ModelListOptions, modelList } from '../../src/catalog/model-list.ts';
 import type { Mapping } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import type { CatalogProvider } from '../../src/generated/types.ts';

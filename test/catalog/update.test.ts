@@ -5,7 +5,7 @@ import { joinModels } from '../../scripts/catalog/join.ts';
 import { parseModelTable, readModelTable } from '../../scripts/catalog/model-table.ts';
 import { parseOverlay, readOverlay, youngest } from '../../scripts/catalog/overlay.ts';
 import { gapsOf, generateCatalog } from '../../scripts/update-catalog.ts';
-import { PROVIDER_IDS } from '../../src/config/known-providers.ts';
+import { PROVIDER_IDS } from '../../src/config/upstreams.ts';
 
 const DATE = '2026-11-21';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { firstRun } from '../../src/admin/sign-in/first-run.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import { progressBar } from '../../src/cli/terminal/progress.ts';
+import { progressBar } from '../../src/cli/terminal/output.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { confirm } from '../../src/cli/terminal/confirm.ts';
+import { confirm } from '../../src/cli/terminal/output.ts';
 import { idLike } from '../../src/domain/id.ts';
 import { build } from '../../src/store/db/sql.ts';
-import { nextReportCounts, storeReportCounts } from '../../src/store/ledger/report-counts.ts';
+import { nextReportCounts, storeReportCounts } from '../../src/store/ledger/call-follower.ts';
 import { newDecision } from '../store/fixture.ts';
 import { insertCall } from '../support/stored-calls.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runGenerate } from '../../src/cli/run/run-generate.ts';
-import { progressBar } from '../../src/cli/terminal/progress.ts';
+import { runGenerate } from '../../src/cli/policy/generate-work.ts';
+import { progressBar } from '../../src/cli/terminal/output.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;

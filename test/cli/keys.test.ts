@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey } from '../../src/admin/keys/keys.ts';
 import { allowApplication } from '../../src/admin/keys/oauth-grants.ts';
-import { hashSecret } from '../../src/domain/secret.ts';
+import { hashSecret } from '../../src/domain/id.ts';
 import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
 import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
 import { insertProject } from '../../src/store/tenants/tenants.ts';

@@ -1,7 +1,7 @@
 // Limits in one cell of a table (issue 12, 4 and 14).
 import { expect, it } from 'vitest';
-import { limitsText, windowText } from '../../src/cli/output/limit-output.ts';
-import { timeOf } from '../../src/cli/terminal/time-options.ts';
+import { limitsText, windowText } from '../../src/cli/terminal/limit-options.ts';
+import { timeOf } from '../../src/cli/terminal/options.ts';
 
 it('a running window says what was spent in it and when it resets', () => {
   expect([

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../src/domain/secret.ts';
-import { findMasterKeyByHash } from '../../src/store/tenants/master-keys.ts';
+import { hashSecret } from '../../src/domain/id.ts';
+import { findMasterKeyByHash } from '../../src/store/tenants/master-key-records.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;

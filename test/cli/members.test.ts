@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readSignInLink } from '../../src/admin/sign-in/sign-in-links.ts';
 import { createInvitation } from '../../src/admin/tenants/invitations.ts';
-import { getMember } from '../../src/store/tenants/members.ts';
+import { getMember } from '../../src/store/tenants/member-records.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
 
 let portcullis: CommandLine;

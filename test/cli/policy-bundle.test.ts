@@ -2,8 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { archivedBundle } from '../../src/policy/archive/archived-bundle.ts';
-import { readArchive } from '../../src/policy/archive/read-archive.ts';
+import { archivedBundle, readArchive } from '../../src/policy/archive/read-archive.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import {
   archiveDigest,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createContainer } from '../../src/container.ts';
-import { openSecret } from '../../src/domain/sealed-secret.ts';
+import { openSecret } from '../../src/domain/provider.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
 import { testConfig } from '../support/gateway.ts';

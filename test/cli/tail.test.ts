@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cliCommand } from '../../scripts/runtime.js';
 import { idLike } from '../../src/domain/id.ts';
 import { build } from '../../src/store/db/sql.ts';
-import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
+import { CALL_STATES } from '../../src/store/ledger/statements.ts';
 import { newDecision } from '../store/fixture.ts';
 import { childEnv } from '../support/network-guard-env.ts';
 import { insertCall, type Stored, type StoredCall } from '../support/stored-calls.ts';

@@ -1,8 +1,7 @@
+import { type BudgetScope, runningPeriod, type SpendState } from '../../src/domain/limits.ts';
 import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
-import { type BudgetScope, runningPeriod, type SpendState } from '../../src/domain/spend-limits.ts';
 import type { Database } from '../../src/store/db/database.ts';
-import { exactSum, sumOf } from '../../src/store/db/exact-sum.ts';
-import { build } from '../../src/store/db/sql.ts';
+import { build, exactSum, sumOf } from '../../src/store/db/sql.ts';
 import type { Acknowledged } from './load.ts';
 
 /** What was seen of the calls of some keys. */

@@ -6,7 +6,7 @@ import {
   coversMappedBlock,
   InvalidRangeError,
   parseRange,
-} from '../../src/domain/client-ip.ts';
+} from '../../src/domain/address.ts';
 
 describe('an address', () => {
   test.each([

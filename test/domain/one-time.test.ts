@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { OneTime } from '../../src/domain/one-time.ts';
+import { OneTime } from '../../src/domain/identity.ts';
 import { ManualClock } from '../../src/domain/time.ts';
 
 it('is taken once, by its owner, within its time', () => {

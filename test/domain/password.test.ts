@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DUMMY_HASH, fitsPassword, hashPassword, passwordFault } from '../../src/domain/password.ts';
+import { DUMMY_HASH, fitsPassword, hashPassword, passwordFault } from '../../src/domain/identity.ts';
 
 describe('a hash', () => {
   it('fits the password that it was made of, and no other', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type EncryptionKey, maskCredential, openSecret, sealSecret } from '../../src/domain/sealed-secret.ts';
+import { type EncryptionKey, maskCredential, openSecret, sealSecret } from '../../src/domain/provider.ts';
 
 const key: EncryptionKey = { id: 'one', key: randomBytes(32) };
 const SECRET = 'sk-proj-ünïcode-0123456789';

@@ -1,13 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  generateSecret,
-  hashSecret,
-  isWellFormedSecret,
-  maskSecret,
-  type SecretKind,
-} from '../../src/domain/secret.ts';
+import { generateSecret, hashSecret, isWellFormedSecret, maskSecret, type SecretKind } from '../../src/domain/id.ts';
 
 const kinds: [SecretKind, RegExp][] = [
   ['gateway', /^pcl_[0-9A-Za-z]{46}$/],

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { DateTime } from 'luxon';
 import { describe, expect, it } from 'vitest';
 import { type ApiKey, keyState } from '../../src/domain/api-key.ts';
-import { runningPeriod } from '../../src/domain/spend-limits.ts';
+import { runningPeriod } from '../../src/domain/limits.ts';
 import { MAX_PERIOD, ManualClock, type PeriodUnit, windowEnd } from '../../src/domain/time.ts';
 
 const HOUR = 3_600_000;

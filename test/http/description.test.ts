@@ -4,11 +4,13 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMMON, type CommonId } from '../../src/http/operations/common.ts';
-import { gateway as gatewayOperations } from '../../src/http/operations/gateway.ts';
-import { type ManagementId, management as managementOperations } from '../../src/http/operations/management.ts';
-import type { Listener } from '../../src/http/operations/operation.ts';
-import { type Handlers, register } from '../../src/http/register.ts';
+import { gateway as gatewayOperations } from '../../src/http/operations/gateway-operations.ts';
+import {
+  type ManagementId,
+  management as managementOperations,
+} from '../../src/http/operations/management-operations.ts';
+import { COMMON, type CommonId, type Listener } from '../../src/http/operations/operation.ts';
+import { type Handlers, register } from '../../src/http/routes.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 
@@ -37,7 +39,7 @@ it('only the pages and OAuth, which no document describes, put routes past the t
     .filter((name) =>
       /\brouter(?:\.(?:get|post|patch|put|delete|all)\(|\[)/.test(readFileSync(path.join(folder, name), 'utf8')),
     );
-  expect(putting.sort()).toEqual(['pages/pages.ts', 'register.ts', 'routes/oauth/endpoints.ts']);
+  expect(putting.sort()).toEqual(['oauth/oauth-endpoints.ts', 'pages/pages.ts', 'routes.ts']);
 });
 
 it('an operation without a handler, and a handler without an operation, do not compile, and are not registered', () => {

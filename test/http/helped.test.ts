@@ -1,6 +1,6 @@
 // Answers to callers who are nearly right name what they meant: another name of a model, another path, another key, another header.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { management } from '../../src/http/operations/management.ts';
+import { management } from '../../src/http/operations/management-operations.ts';
 import { bearer, chat, errorOf, hello, JSON_TYPE, post } from '../support/chat.ts';
 import { addKey, addRule, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
 import { callTool } from '../support/mcp.ts';

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import Koa from 'koa';
 import { expect, it } from 'vitest';
-import { hostCheck } from '../../src/http/middleware/host-check.ts';
+import { hostCheck } from '../../src/http/pipeline.ts';
 import type { RequestState } from '../../src/http/state.ts';
 import { send } from '../support/request.ts';
 

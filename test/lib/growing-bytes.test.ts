@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { GrowingBytes } from '../../src/lib/growing-bytes.ts';
+import { GrowingBytes } from '../../src/lib/json.ts';
 
 it('holds what was appended, in its order', () => {
   const bytes = new GrowingBytes();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exceededBound, type JsonBounds, measureJson } from '../../src/lib/json-bounds.ts';
+import { exceededBound, type JsonBounds, measureJson } from '../../src/lib/json.ts';
 
 const FAR: JsonBounds = { depth: 1000, values: 1e9, fields: 1e9 };
 

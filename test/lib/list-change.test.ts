@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listChange, type Run } from '../../src/lib/list-change.ts';
+import { type ListRun, listChange } from '../../src/lib/collections.ts';
 
-const placesOf = (runs: readonly Run[]): number[] =>
+const placesOf = (runs: readonly ListRun[]): number[] =>
   runs.flatMap(({ at, entries }) => entries.map((_, index) => at + index));
 
 /** The list without these runs. */
-const without = (list: readonly string[], runs: readonly Run[]): string[] => {
+const without = (list: readonly string[], runs: readonly ListRun[]): string[] => {
   const places = new Set(placesOf(runs));
   return list.filter((_, place) => !places.has(place));
 };
 
 /** The list with these runs put in at their places. */
-const withRuns = (list: readonly string[], runs: readonly Run[]): string[] =>
+const withRuns = (list: readonly string[], runs: readonly ListRun[]): string[] =>
   runs.reduce((grown, { at, entries }) => grown.toSpliced(at, 0, ...entries), [...list]);
 
 const entries = fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { maxLength: 12 });

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { RotatedFile } from '../../src/lib/rotated-file.ts';
+import { RotatedFile } from '../../src/lib/files.ts';
 import { temporaryDirectory } from '../store/fixture.ts';
 
 const begun = (maxBytes = 10, kept = 2) => {

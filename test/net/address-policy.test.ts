@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseEndpoint } from '../../src/domain/endpoint.ts';
+import { parseEndpoint } from '../../src/domain/address.ts';
 import {
   type AddressPolicy,
   createLookUps,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ChunkQueue } from '../../src/net/chunk-queue.ts';
+import { ChunkQueue } from '../../src/net/exchange.ts';
 
 function queueWithLog(): { queue: ChunkQueue; log: string[] } {
   const log: string[] = [];

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LongTexts } from '../../src/net/long-texts.ts';
+import { LongTexts } from '../../src/net/event-stream.ts';
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type LargeSseEvent, type SseEvent, SseParser } from '../../src/net/sse.ts';
+import { type LargeSseEvent, type SseEvent, SseParser } from '../../src/net/event-stream.ts';
 
 const LIMIT = 10_000;
 

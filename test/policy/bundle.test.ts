@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { POLICY_DIRECTORY, readBundle } from '../../src/policy/bundle.ts';
-import { PolicyFailure } from '../../src/policy/policy-failure.ts';
+import { PolicyFailure } from '../../src/policy/data-document.ts';
 
 const made: string[] = [];
 afterEach(() => {

@@ -1,6 +1,6 @@
 /** Where WASM and Go disagree about ranges, and that canonical addresses and ranges leave nothing to disagree about. */
 import { describe, expect, test } from 'vitest';
-import { canonicalAddress } from '../../src/domain/client-ip.ts';
+import { canonicalAddress } from '../../src/domain/address.ts';
 import { dataDocument } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { CALL, dataOfKey, ipRule } from './policy-call.ts';

@@ -5,12 +5,10 @@ import { describe, expect, test } from 'vitest';
 import { type PolicyRule, RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { PolicyInput, PolicyViolation } from '../../src/generated/types.ts';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
-import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
-import { denialMessage } from '../../src/policy/denial-message.ts';
-import { type DenialReason, denialReason } from '../../src/policy/denial-reason.ts';
+import { compileSubjectRules, dataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
+import { type DenialReason, denialMessage, denialReason } from '../../src/policy/denial.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { PolicyFailure } from '../../src/policy/policy-failure.ts';
-import { CASES } from '../../src/policy/self-test-cases.ts';
+import { CASES } from '../../src/policy/self-test.ts';
 import { CALL, ipRule, modelRule, pricingRule, providerRule, SWIFT } from './policy-call.ts';
 
 const pdp = createPdp();

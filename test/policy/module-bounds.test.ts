@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { readBundle } from '../../src/policy/bundle.ts';
+import { createWasmEngine } from '../../src/policy/engine.ts';
 import { moduleFault } from '../../src/policy/module-bounds.ts';
-import { createWasmEngine } from '../../src/policy/wasm-engine.ts';
 
 const FIXTURES = new URL('../fixtures/policy/', import.meta.url);
 

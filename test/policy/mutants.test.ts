@@ -4,8 +4,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { compareWithExplained, explainedSurvivors } from '../../scripts/opa/explained-survivors.ts';
 import { mutantsOf } from '../../scripts/opa/mutants.ts';
-import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
-import { policySources } from '../../src/policy/source-digest.ts';
+import { POLICY_DIRECTORY, policySources } from '../../src/policy/bundle.ts';
 
 const rego = policySources(POLICY_DIRECTORY).filter((file) => file.endsWith('.rego'));
 const mutants = rego.flatMap((file) => mutantsOf(file, readFileSync(path.join(POLICY_DIRECTORY, file), 'utf8')));

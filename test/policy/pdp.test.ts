@@ -4,9 +4,8 @@ import { describe, expect, test } from 'vitest';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
 import type { PolicyInput } from '../../src/generated/types.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
-import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
+import { compileSubjectRules, dataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { PolicyFailure } from '../../src/policy/policy-failure.ts';
 import { CALL, dataOfKey, denyModels, modelRule, pricingRule, SWIFT } from './policy-call.ts';
 
 const pdp = createPdp();

@@ -2,7 +2,7 @@
 import type { PolicyRule, StoredPricingValue } from '../../src/domain/iam-rule.ts';
 import { compileSubjectRules, type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
 
-export { CALL, SWIFT } from '../../src/policy/self-test-cases.ts';
+export { CALL, SWIFT } from '../../src/policy/self-test.ts';
 
 export const dataOfKey = (...rules: PolicyRule[]): DataDocument =>
   dataDocument([{ id: 'key_1', rules: compileSubjectRules(rules) }]);

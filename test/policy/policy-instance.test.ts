@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { readBundle } from '../../src/policy/bundle.ts';
-import { PolicyInstance } from '../../src/policy/policy-instance.ts';
+import { PolicyInstance } from '../../src/policy/engine.ts';
 import { CALL, DENIED, dataOfKey, denyModels, SWIFT } from './policy-call.ts';
 
 const module = new WebAssembly.Module(readBundle().wasm);

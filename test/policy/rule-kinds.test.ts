@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { factsOf, RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { CALL, CASES } from '../../src/policy/self-test-cases.ts';
+import { CALL, CASES } from '../../src/policy/self-test.ts';
 import { dataOfKey } from './policy-call.ts';
 
 const pdp = createPdp();

@@ -3,9 +3,8 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { POLICY_DIRECTORY, readBundle } from '../../src/policy/bundle.ts';
-import { type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
-import { PolicyFailure } from '../../src/policy/policy-failure.ts';
-import { createWasmEngine, type WasmEngine } from '../../src/policy/wasm-engine.ts';
+import { type DataDocument, dataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
+import { createWasmEngine, type WasmEngine } from '../../src/policy/engine.ts';
 import { CALL, DENIED, dataOfKey, denyModels } from './policy-call.ts';
 
 const { wasm } = readBundle();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createContainer } from '../../src/container.ts';
-import { getOrMake } from '../../src/lib/get-or-make.ts';
+import { getOrMake } from '../../src/lib/collections.ts';
 import { archiveDigest } from '../../src/store/bundles/bundle-files.ts';
 import { type BundleServer, startBundleServer } from '../support/bundle-server.ts';
 import { startGateway, testConfig } from '../support/gateway.ts';

@@ -9,7 +9,7 @@ import { type IdPrefix, idsFrom } from '../../src/domain/id.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { openDatabase } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
-import { getDataDocument, getDecision } from '../../src/store/ledger/decisions.ts';
+import { getDataDocument, getDecision } from '../../src/store/ledger/references.ts';
 import { columnNames } from '../../src/store/migrations/0012-column-names.ts';
 import { oneRowACall } from '../../src/store/migrations/0013-one-row-a-call.ts';
 import { migrate, schemaVersion } from '../../src/store/migrations/migrate.ts';

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { type Mapping, TEXT_ONLY } from '../../src/domain/model.ts';
-import type { ParsedJson } from '../../src/net/event-stream.ts';
+import { LongTexts, type ParsedJson } from '../../src/net/event-stream.ts';
 import {
   type GatheredResponse,
   gatheredResponse,
   type ResponseHeaders,
   type StreamedResponse,
 } from '../../src/net/exchange.ts';
-import { LongTexts } from '../../src/net/long-texts.ts';
 import { openAiAdapter } from '../../src/providers/openai/openai.ts';
 import type { UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 

@@ -11,7 +11,7 @@ import {
   validateRuleList,
   validateRulePatch,
 } from '../../src/generated/validators.js';
-import { CASES } from '../../src/policy/self-test-cases.ts';
+import { CASES } from '../../src/policy/self-test.ts';
 import { faultOf } from './faults.ts';
 
 const VALUES = {

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { idLike, newId } from '../../src/domain/id.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
 import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger/ledger.ts';
+import type { DecisionRecord } from '../../src/store/ledger/references.ts';
 import { createStore, type Store, type StoreOptions } from '../../src/store/store.ts';
-import { initializeTenant } from '../../src/store/tenants/initialize-tenant.ts';
-import type { NewKey } from '../../src/store/tenants/keys.ts';
+import type { NewKey } from '../../src/store/tenants/key-records.ts';
+import { initializeTenant } from '../../src/store/tenants/tenants.ts';
 
 export const START = Date.UTC(2026, 2, 1, 12);
 

@@ -2,7 +2,7 @@ import { decideCall } from '../../scripts/bench/analysis-decisions.ts';
 import { idLike } from '../../src/domain/id.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import type { Database } from '../../src/store/db/database.ts';
-import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
+import type { DecisionRecord } from '../../src/store/ledger/references.ts';
 import type { World } from '../../src/workbench/world/world.ts';
 import { insertCall } from './stored-calls.ts';
 

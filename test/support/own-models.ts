@@ -2,7 +2,7 @@ import type { Actor } from '../../src/admin/audit/actor.ts';
 import { createCustomModel } from '../../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../../src/admin/providers/custom-providers.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
-import type { Endpoint } from '../../src/domain/endpoint.ts';
+import type { Endpoint } from '../../src/domain/address.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import type { Database } from '../../src/store/db/database.ts';
 

@@ -2,8 +2,8 @@
 import { generateKeyPairSync, hash, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
-import type { PolicyInForce } from '../../src/policy/active-policy.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
+import type { PolicyInForce } from '../../src/policy/pdp.ts';
 import { tarGz } from '../../src/workbench/export/export-archive.ts';
 
 type Files = Readonly<Record<string, string | Uint8Array>>;

@@ -3,11 +3,9 @@ import { bytesOfId, idsFrom, newId } from '../../src/domain/id.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import type { CallsView } from '../../src/store/db/tables.ts';
-import { dayOfNumber, numbersFrom } from '../../src/store/ledger/call-number.ts';
-import { type CallReferences, createCallReferences } from '../../src/store/ledger/call-references.ts';
-import type { DecisionRecord } from '../../src/store/ledger/decisions.ts';
-import { CALL_STATES } from '../../src/store/ledger/ledger-statements.ts';
+import { type CallReferences, createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
 import type { RefusedRequest } from '../../src/store/ledger/refused-requests.ts';
+import { CALL_STATES, dayOfNumber, numbersFrom } from '../../src/store/ledger/statements.ts';
 
 let calls = 0;
 

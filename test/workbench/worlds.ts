@@ -1,8 +1,8 @@
 /** Small random worlds: one organization, two members, three keys, over a catalogue of a few mappings that collide. */
 import fc from 'fast-check';
 import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
-import { actionOf } from '../../src/core/access/permitted-ids.ts';
-import { canonicalAddress } from '../../src/domain/client-ip.ts';
+import { actionOf } from '../../src/core/reachable.ts';
+import { canonicalAddress } from '../../src/domain/address.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
 import type { OrganizationProviders, SealedProviderKey, TagSet } from '../../src/domain/provider.ts';
 import { canonicalRule } from '../../src/domain/rule-content.ts';

@@ -1,6 +1,6 @@
 import { notFound, permissionDenied } from '../../domain/errors.ts';
 import type { Role } from '../../store/db/tables.ts';
-import type { MasterKeyCredential } from '../../store/tenants/master-keys.ts';
+import type { MasterKeyCredential } from '../../store/tenants/master-key-records.ts';
 
 /** Who administers: a master key, with the role that its maker has now, a signed-in member, or the person at this machine's command line. */
 export type Actor =

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { plainText } from '../../lib/text.ts';
-import { appendAuditEntry, type NewAuditEntry } from '../../store/audit/audit.ts';
+import { appendAuditEntry, type NewAuditEntry } from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Actor } from './actor.ts';
 

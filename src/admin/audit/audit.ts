@@ -2,10 +2,10 @@ import { invalidRequest } from '../../domain/errors.ts';
 import { checkRange, formatTime, parseTime, parseTimeEnd } from '../../domain/time.ts';
 import type { AuditList, AuditRecord } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
-import * as store from '../../store/audit/audit.ts';
+import * as store from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
-import { findNames } from '../../store/tenants/names.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import { findNames } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from './actor.ts';
 import { AUDIT_ACTIONS } from './audit-trail.ts';
 

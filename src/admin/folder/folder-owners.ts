@@ -2,8 +2,8 @@ import { pointerStep } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import { findGroupByName } from '../../store/tenants/groups.ts';
-import { listKeyDescriptions } from '../../store/tenants/keys.ts';
+import { findGroupByName } from '../../store/tenants/group-records.ts';
+import { listKeyDescriptions } from '../../store/tenants/key-records.ts';
 import type { RuleOwner, RuleSubject } from '../rules/rule-owner.ts';
 
 /** Whose rules a policy folder states. */

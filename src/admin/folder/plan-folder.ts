@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import { KnownNames } from '../../core/models/known-names.ts';
-import { ruleWarnings } from '../../core/models/rule-warnings.ts';
+import { KnownNames, ruleWarnings } from '../../core/known-names.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import { type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
 import type { PolicyFolder } from '../../generated/types.ts';

@@ -1,7 +1,7 @@
 import { expire } from '../../domain/api-key.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Store } from '../../store/store.ts';
-import { listExpiredKeys, updateKey } from '../../store/tenants/keys.ts';
+import { listExpiredKeys, updateKey } from '../../store/tenants/key-records.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { viewStoredKey } from './key-view.ts';
 import { endDueGrants } from './oauth-grants.ts';

@@ -1,11 +1,11 @@
 import { keyState } from '../../domain/api-key.ts';
 import { invalidRequest } from '../../domain/errors.ts';
+import type { NewLimits, NewPeriod } from '../../domain/limits.ts';
 import { formatUsd } from '../../domain/money.ts';
-import type { NewLimits, NewPeriod } from '../../domain/spend-limits.ts';
 import { formatTime, type PeriodUnit, ttlEnd } from '../../domain/time.ts';
 import type { KeyPatch, NewKeyLimits, WantedKeyLimits } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import { type KeyRecord, listKeysOfMember } from '../../store/tenants/keys.ts';
+import { type KeyRecord, listKeysOfMember } from '../../store/tenants/key-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { NO_LIMITS, newLimits, type PresentLimits } from './key-limits.ts';

@@ -1,7 +1,6 @@
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import type { MinuteLimits, NewLimits, SpendLimits } from '../../domain/limits.ts';
 import { parseUsd } from '../../domain/money.ts';
-import type { MinuteLimits } from '../../domain/rate-limits.ts';
-import type { NewLimits, SpendLimits } from '../../domain/spend-limits.ts';
 import { checkPeriod } from '../../domain/time.ts';
 import type { KeyPatch } from '../../generated/types.ts';
 import { type Actor, isDeveloper } from '../audit/actor.ts';

@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../domain/errors.ts';
 import type { Database } from '../../store/db/database.ts';
-import { getMember } from '../../store/tenants/members.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import { type Actor, checkMakesKeysFor } from '../audit/actor.ts';
 
 /**

@@ -2,8 +2,8 @@ import { keyState } from '../../domain/api-key.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { KeyRecord } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import type * as store from '../../store/tenants/keys.ts';
-import { findMember } from '../../store/tenants/members.ts';
+import type * as store from '../../store/tenants/key-records.ts';
+import { findMember } from '../../store/tenants/member-records.ts';
 import { optional } from '../audit/optional.ts';
 import { viewLimits } from './limits-view.ts';
 

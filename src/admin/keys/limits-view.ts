@@ -1,5 +1,5 @@
+import { calendarWindow, runningPeriod, type SpendLimits } from '../../domain/limits.ts';
 import { formatUsd } from '../../domain/money.ts';
-import { calendarWindow, runningPeriod, type SpendLimits } from '../../domain/spend-limits.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { BudgetRecord } from '../../generated/types.ts';
 import { optional } from '../audit/optional.ts';

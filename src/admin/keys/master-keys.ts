@@ -5,9 +5,9 @@ import { formatTime } from '../../domain/time.ts';
 import type { Deletion, MasterKeyAnswer, MasterKeyList, MasterKeyRecord } from '../../generated/types.ts';
 import { validateMasterKeyCreate, validateMasterKeyPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
-import * as store from '../../store/tenants/master-keys.ts';
-import { getMember } from '../../store/tenants/members.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import * as store from '../../store/tenants/master-key-records.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import {
   type Actor,
   checkChangesMasterKeyOf,

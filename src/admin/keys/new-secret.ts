@@ -1,4 +1,4 @@
-import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../domain/secret.ts';
+import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../domain/id.ts';
 import type { StoredSecret } from '../../store/db/tables.ts';
 
 /** What a new secret needs: the time in epoch ms, and the pepper under which it is hashed. */

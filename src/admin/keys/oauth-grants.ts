@@ -1,12 +1,12 @@
 import { type KeyState, keyState } from '../../domain/api-key.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import { clientHost } from '../../domain/oauth-token.ts';
+import { clientHost } from '../../domain/identity.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { RolledApplications } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/sign-in/oauth.ts';
-import { findKey, getKey } from '../../store/tenants/keys.ts';
-import { findMember } from '../../store/tenants/members.ts';
+import { findKey, getKey } from '../../store/tenants/key-records.ts';
+import { findMember } from '../../store/tenants/member-records.ts';
 import { findProject } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { type Job, type Person, recordChange } from '../audit/audit-trail.ts';

@@ -4,7 +4,7 @@ import { newId } from '../../domain/id.ts';
 import type { Deletion, KeyRecord, PlatformKeyAnswer, PlatformKeyList } from '../../generated/types.ts';
 import { validatePlatformKeyCreate } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import { insertKey } from '../../store/tenants/keys.ts';
+import { insertKey } from '../../store/tenants/key-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';

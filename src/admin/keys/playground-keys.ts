@@ -1,7 +1,6 @@
 import type { Database } from '../../store/db/database.ts';
-import { findPlaygroundKey, type KeyRecord } from '../../store/tenants/keys.ts';
-import { getMember } from '../../store/tenants/members.ts';
-import { addPlaygroundKeys } from '../../store/tenants/playground-keys.ts';
+import { addPlaygroundKeys, findPlaygroundKey, type KeyRecord } from '../../store/tenants/key-records.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
 
 /**

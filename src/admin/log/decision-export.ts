@@ -1,8 +1,8 @@
 import manifest from '../../../package.json' with { type: 'json' };
-import { permittedBy } from '../../policy/permitted-by.ts';
+import { permittedBy } from '../../policy/denial.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type CallFilter, type DecidedCall, searchDecided } from '../../store/ledger/call-log.ts';
-import { timeOfNumber } from '../../store/ledger/call-number.ts';
+import { timeOfNumber } from '../../store/ledger/statements.ts';
 import { DECISION_PATH, decisionEntry } from './log-view.ts';
 
 export interface ExportedDecision {

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ConfigError } from '../../config/config-value.ts';
-import { MODE, RotatedFile, type RotatedFileOptions } from '../../lib/rotated-file.ts';
+import { ConfigError } from '../../config/variables.ts';
+import { ROTATED_FILE_MODE, RotatedFile, type RotatedFileOptions } from '../../lib/files.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type FollowPosition, follow, skipOldest } from '../../store/ledger/call-follower.ts';
 import { type DecidedCall, readAllDecided } from '../../store/ledger/call-log.ts';
@@ -103,7 +103,7 @@ export class DecisionFile {
 
   #keepPosition(position: FollowPosition): void {
     const kept: KeptPosition = { ...position, size: this.#file.size };
-    writeFileSync(`${this.#positionPath}.new`, JSON.stringify(kept), { mode: MODE });
+    writeFileSync(`${this.#positionPath}.new`, JSON.stringify(kept), { mode: ROTATED_FILE_MODE });
     renameSync(`${this.#positionPath}.new`, this.#positionPath);
   }
 }
@@ -114,7 +114,7 @@ export function checkDecisionFile(file: string): void {
   // To make it would hide a typo, and the log would be written where nobody looks for it.
   if (!existsSync(folder)) throw new ConfigError(`DECISION_LOG_FILE: there is no folder ${folder}.`);
   try {
-    appendFileSync(file, '', { mode: MODE });
+    appendFileSync(file, '', { mode: ROTATED_FILE_MODE });
   } catch (error) {
     throw new ConfigError(
       `DECISION_LOG_FILE: cannot write ${file}: ${error instanceof Error ? error.message : error}.`,

@@ -1,17 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
-import { hasNextBlock, storeBlock } from '../../store/ledger/call-index.ts';
-import type { IndexBlock } from '../../store/ledger/index-cells.ts';
+import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import {
   hasUncounted,
   passUnreported,
   type ReportCounts,
   storeReportCounts,
-} from '../../store/ledger/report-counts.ts';
+} from '../../store/ledger/call-follower.ts';
+import { hasNextBlock, type IndexBlock, storeBlock } from '../../store/ledger/call-index.ts';
 import type { Store } from '../../store/store.ts';
-import { createDatabaseThread } from '../../store/threads/database-thread.ts';
-import { errorText, type Telemetry } from '../../telemetry.ts';
+import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
 import type { DecisionFileOptions, FileProgress } from './decision-file.ts';
 
 /** Between two pieces of work, in ms: a gateway that was just brought up to date has many. */

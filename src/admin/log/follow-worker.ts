@@ -1,8 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
+import { answerQuestions } from '../../store/db/database-thread.ts';
+import { nextReportCounts } from '../../store/ledger/call-follower.ts';
 import { nextBlock } from '../../store/ledger/call-index.ts';
-import { nextReportCounts } from '../../store/ledger/report-counts.ts';
-import { answerQuestions } from '../../store/threads/answer-questions.ts';
 import { DecisionFile } from './decision-file.ts';
 import type { FollowAnswer, FollowQuestion, FollowWorkerData } from './follow-calls.ts';
 

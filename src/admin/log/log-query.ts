@@ -1,13 +1,13 @@
+import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/client-ip.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import { validateLogQuery, validateRefusedRequestQuery } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
+import type { PageRequest } from '../../store/db/records.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import type { RefusedFilter } from '../../store/ledger/refused-requests.ts';
-import { ownerOfKey } from '../../store/ledger/usage.ts';
+import { ownerOfKey } from '../../store/ledger/usage-sums.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
 import { readAskedMember } from '../usage/usage-query.ts';
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
-import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
 import type { EvidenceRequest } from './rule-evidence.ts';
 

@@ -11,13 +11,13 @@ import type {
   RefusedRequestList,
   RefusedRequestRecord,
 } from '../../generated/types.ts';
-import { denialMessage, namedIn } from '../../policy/denial-message.ts';
-import { explainCause } from '../../providers/wire/attempt-cause.ts';
+import { denialMessage, namedIn } from '../../policy/denial.ts';
+import { explainCause } from '../../providers/wire/upstream-error.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
-import { getDecision } from '../../store/ledger/decisions.ts';
+import { getDecision } from '../../store/ledger/references.ts';
 import { findRefused, listRefused, type RefusedRequest } from '../../store/ledger/refused-requests.ts';
-import { findNames } from '../../store/tenants/names.ts';
+import { findNames } from '../../store/tenants/tenants.ts';
 import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
 import { listSeenRules } from './seen-rules.ts';
 

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
-import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import { answerQuestions } from '../../store/db/database-thread.ts';
 import type { LogQuestion, LogWorkerData } from './log-reader.ts';
 import {
   getCall,

@@ -3,10 +3,10 @@ import chatRequest from '../../../schemas/api/chat-request.json' with { type: 'j
 import imageRequest from '../../../schemas/api/image-request.json' with { type: 'json' };
 import moderationRequest from '../../../schemas/api/moderation-request.json' with { type: 'json' };
 import type { Clock } from '../../domain/time.ts';
-import { scrub } from '../../providers/wire/scrub.ts';
+import { scrub } from '../../providers/wire/upstream-error.ts';
 import { forgetRefused, keepRefused, type RefusedRequest } from '../../store/ledger/refused-requests.ts';
 import type { Store } from '../../store/store.ts';
-import { errorText, type Telemetry } from '../../telemetry.ts';
+import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
 
 /** A request that ended with an error before it was a call, as its listener saw it: texts of the caller are in it. */
 export interface SeenRefusal {

@@ -1,6 +1,6 @@
 import type { IamRule, RuleEvidence } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
+import type { PageRequest } from '../../store/db/records.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { countOtherReportRules, getRule } from '../../store/rules/rules.ts';
 import type { Actor } from '../audit/actor.ts';

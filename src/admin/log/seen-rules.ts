@@ -1,10 +1,10 @@
 import { RULE_TYPES } from '../../domain/iam-rule.ts';
 import type { ManagedBy, PolicyData, SeenRule } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
-import { describedAt } from '../../store/audit/audit.ts';
+import { describedAt } from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
-import { getDataDocument, type StoredDecision } from '../../store/ledger/decisions.ts';
-import { findNames } from '../../store/tenants/names.ts';
+import { getDataDocument, type StoredDecision } from '../../store/ledger/references.ts';
+import { findNames } from '../../store/tenants/tenants.ts';
 
 /** The policy folder that an entry of the audit log names, if it names one; entries from before there were any do not. */
 function managedIn(json: string | null): Pick<SeenRule, 'managedBy'> {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import { type Endpoint, endpointOfUrl } from '../../domain/endpoint.ts';
+import { type Endpoint, endpointOfUrl } from '../../domain/address.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import { withoutFinalSlashes } from '../../lib/final-slashes.ts';
+import { withoutFinalSlashes } from '../../lib/text.ts';
 import { isPublicAddress } from '../../net/address-policy.ts';
 
 /** A name that means this machine wherever it is looked up. */

@@ -2,7 +2,7 @@ import { invalidRequest } from '../../domain/errors.ts';
 import { type Prices, TEXT_ONLY } from '../../domain/model.ts';
 import { formatUsd, formatUsdPerMillion, parseUsd, parseUsdPerMillion } from '../../domain/money.ts';
 import type { CustomModelPatch, CustomModelPrices, CustomModelPricing } from '../../generated/types.ts';
-import type { NewCustomModel } from '../../store/providers/custom-models.ts';
+import type { NewCustomModel } from '../../store/providers/custom-provider-records.ts';
 
 /** All that is said of a custom model, and may change. */
 export type CustomModelContent = Omit<NewCustomModel, 'id' | 'customProviderId' | 'model'>;

@@ -5,9 +5,9 @@ import { formatTime } from '../../domain/time.ts';
 import type { CustomModelAnswer, CustomModelList, CustomModelRecord, Deletion } from '../../generated/types.ts';
 import { validateCustomModelCreate, validateCustomModelPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
-import * as store from '../../store/providers/custom-models.ts';
-import { getCustomProvider } from '../../store/providers/custom-providers.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import * as store from '../../store/providers/custom-provider-records.ts';
+import { getCustomProvider } from '../../store/providers/custom-provider-records.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import {

@@ -1,6 +1,6 @@
-import { fieldFault } from '../../config/request-field-names.ts';
+import { fieldFault } from '../../config/upstreams.ts';
+import type { Endpoint } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import type { Endpoint } from '../../domain/endpoint.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -12,10 +12,10 @@ import type {
 } from '../../generated/types.ts';
 import { validateCustomProviderCreate, validateCustomProviderPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
-import { listCustomModels } from '../../store/providers/custom-models.ts';
-import * as store from '../../store/providers/custom-providers.ts';
-import { keysOfProvider } from '../../store/providers/provider-keys.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import * as store from '../../store/providers/custom-provider-records.ts';
+import { listCustomModels } from '../../store/providers/custom-provider-records.ts';
+import { keysOfProvider } from '../../store/providers/provider-key-records.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { isSameServer, readBaseUrl } from './base-url.ts';

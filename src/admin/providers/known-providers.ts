@@ -1,7 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { Database } from '../../store/db/database.ts';
-import { findCustomProvider } from '../../store/providers/custom-providers.ts';
+import { findCustomProvider } from '../../store/providers/custom-provider-records.ts';
 
 /** The providers that are there for everyone: those of the catalogue, of the environment, and the sandbox. */
 export type KnownProviders = Pick<Catalog, 'providers'>;

@@ -1,8 +1,7 @@
-import type { ServiceConfig } from '../../config/service-provider.ts';
-import { apiKeyVariable } from '../../config/upstream-config.ts';
-import { counted } from '../../lib/counted.ts';
+import { apiKeyVariable, type ServiceConfig } from '../../config/upstreams.ts';
+import { counted } from '../../lib/text.ts';
 import type { Database } from '../../store/db/database.ts';
-import { countKeylessProviders, countProviderKeys } from '../../store/providers/provider-counts.ts';
+import { countActiveProviderKeys, countKeylessProviders } from '../../store/providers/provider-key-records.ts';
 
 /** A provider that can be called, and where its credential comes from, in words. */
 export interface ActiveProvider {
@@ -25,7 +24,7 @@ export function listActiveProviders(db: Database, config: ServiceConfig): Active
     if (apiKey !== undefined) add(id, `${id.toUpperCase()}_API_KEY`);
   }
   const [custom = [], others = []] = [true, false].map((wanted) =>
-    countProviderKeys(db).filter(({ providerId }) => providerId.startsWith('custom:') === wanted),
+    countActiveProviderKeys(db).filter(({ providerId }) => providerId.startsWith('custom:') === wanted),
   );
   for (const { providerId, count } of others) add(providerId, counted(count, 'provider key'));
   const keys = custom.reduce((sum, { count }) => sum + count, 0);

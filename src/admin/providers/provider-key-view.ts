@@ -1,7 +1,7 @@
 import { formatTime } from '../../domain/time.ts';
 import type { ProviderKeyRecord } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import type * as store from '../../store/providers/provider-keys.ts';
+import type * as store from '../../store/providers/provider-key-records.ts';
 import { findProject } from '../../store/tenants/tenants.ts';
 import { optional } from '../audit/optional.ts';
 

@@ -1,13 +1,13 @@
+import type { Endpoint } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import type { Endpoint } from '../../domain/endpoint.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
-import { type EncryptionKey, maskCredential, sealSecret } from '../../domain/sealed-secret.ts';
+import { type EncryptionKey, maskCredential, sealSecret } from '../../domain/provider.ts';
 import type { Deletion, ProviderKeyAnswer, ProviderKeyList, ProviderKeyPatch } from '../../generated/types.ts';
 import { validateProviderKeyCreate, validateProviderKeyPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
-import * as store from '../../store/providers/provider-keys.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import * as store from '../../store/providers/provider-key-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';

@@ -1,18 +1,17 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { KnownNames } from '../../core/models/known-names.ts';
-import { hasFacts, statesFact, targetsOf } from '../../core/models/own-tags.ts';
-import { didYouMean } from '../../core/models/rule-warnings.ts';
+import { didYouMean, KnownNames } from '../../core/known-names.ts';
+import { hasFacts, statesFact, targetsOf } from '../../core/reach.ts';
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
-import { sortedTags, TAG_SHAPE } from '../../domain/tag.ts';
+import { sortedTags, TAG_SHAPE } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Deletion, TagSetAnswer, TagSetList, TagSetRecord } from '../../generated/types.ts';
 import { validateTagSetCreate, validateTagSetPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import * as store from '../../store/providers/custom-names.ts';
 import { type CustomNames, readCustomNames } from '../../store/providers/custom-names.ts';
-import * as store from '../../store/providers/tag-sets.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 

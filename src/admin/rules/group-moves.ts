@@ -1,7 +1,7 @@
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { GroupPatch } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import { countGroupsOf } from '../../store/tenants/groups.ts';
+import { countGroupsOf } from '../../store/tenants/group-records.ts';
 import type { Actor } from '../audit/actor.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner } from './rule-owner.ts';
 

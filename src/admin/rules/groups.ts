@@ -12,9 +12,9 @@ import type {
 } from '../../generated/types.ts';
 import { validateGroupCreate, validateGroupPatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
+import type { PageRequest } from '../../store/db/records.ts';
 import { listRules } from '../../store/rules/rules.ts';
-import * as store from '../../store/tenants/groups.ts';
+import * as store from '../../store/tenants/group-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';

@@ -1,8 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { KnownNames } from '../../core/models/known-names.ts';
-import { ruleWarnings } from '../../core/models/rule-warnings.ts';
+import { KnownNames, ruleWarnings } from '../../core/known-names.ts';
+import type { TrustedProxies } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import type { TrustedProxies } from '../../domain/client-ip.ts';
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { type CanonicalRule, kindOf } from '../../domain/iam-rule.ts';
 import { newId } from '../../domain/id.ts';
@@ -20,7 +19,7 @@ import type {
 } from '../../generated/types.ts';
 import { validateRulePatch } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import { decodeCursor, type PageRequest, toPage } from '../../store/db/page.ts';
+import { decodeCursor, type PageRequest, toPage } from '../../store/db/records.ts';
 import { readCustomNames } from '../../store/providers/custom-names.ts';
 import * as store from '../../store/rules/rules.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';

@@ -1,11 +1,11 @@
 import type { IamRule, RuleValue } from '../../generated/types.ts';
-import { type ListChange, listChange, type Run } from '../../lib/list-change.ts';
+import { type ListChange, type ListRun, listChange } from '../../lib/collections.ts';
 
 /** A long list as the audit log shows it: its length, and what it lost or gained. */
 interface ToldList {
   readonly count: number;
-  readonly removed?: readonly Run[];
-  readonly added?: readonly Run[];
+  readonly removed?: readonly ListRun[];
+  readonly added?: readonly ListRun[];
 }
 
 /** A rule as the audit log shows it. */

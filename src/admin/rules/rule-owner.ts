@@ -3,10 +3,10 @@ import { notFound, permissionDenied } from '../../domain/errors.ts';
 import type { Scope } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Role } from '../../store/db/tables.ts';
-import { findSubjectOfRule, listRuledSubjects, type RuledSubject } from '../../store/rules/rule-subjects.ts';
-import { getGroup } from '../../store/tenants/groups.ts';
-import { getKey, type KeyRecord } from '../../store/tenants/keys.ts';
-import { getMember } from '../../store/tenants/members.ts';
+import { findSubjectOfRule, listRuledSubjects, type RuledSubject } from '../../store/rules/rules.ts';
+import { getGroup } from '../../store/tenants/group-records.ts';
+import { getKey, type KeyRecord } from '../../store/tenants/key-records.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from '../audit/actor.ts';
 

@@ -1,12 +1,11 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
-import { newId } from '../../domain/id.ts';
-import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, isWellFormedSecret, newId, type Pepper } from '../../domain/id.ts';
 import type { MemberAnswer } from '../../generated/types.ts';
 import { validateInvitationAccept } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import * as store from '../../store/tenants/invitations.ts';
-import { findMember } from '../../store/tenants/members.ts';
+import * as store from '../../store/tenants/member-records.ts';
+import { findMember } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { statusOf, viewInvitation } from '../tenants/invitation-view.ts';

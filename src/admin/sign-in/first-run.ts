@@ -1,6 +1,6 @@
-import type { Pepper } from '../../domain/secret.ts';
+import type { Pepper } from '../../domain/id.ts';
 import type { Database } from '../../store/db/database.ts';
-import { isEmpty } from '../../store/tenants/initialize-tenant.ts';
+import { isEmpty } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { newSecret } from '../keys/new-secret.ts';
 import { addTenant } from '../tenants/new-tenant.ts';

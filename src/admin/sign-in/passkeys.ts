@@ -4,8 +4,8 @@ import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { PasskeyAssertion, PasskeyRegistration } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import * as store from '../../store/sign-in/passkeys.ts';
-import { findMember, type MemberRecord } from '../../store/tenants/members.ts';
+import * as store from '../../store/sign-in/sign-in-records.ts';
+import { findMember, type MemberRecord } from '../../store/tenants/member-records.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import { optional } from '../audit/optional.ts';
 

@@ -1,10 +1,9 @@
-import { newId } from '../../domain/id.ts';
-import { hashSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, newId, type Pepper } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { SignInMethod } from '../../store/db/tables.ts';
-import * as store from '../../store/sign-in/sessions.ts';
-import { findMember, type MemberRecord } from '../../store/tenants/members.ts';
+import * as store from '../../store/sign-in/sign-in-records.ts';
+import { findMember, type MemberRecord } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import type { SecretWrite } from '../keys/new-secret.ts';

@@ -1,6 +1,6 @@
 import type { Database } from '../../store/db/database.ts';
-import { deleteOpenSignInLinks } from '../../store/sign-in/sign-in-links.ts';
-import { getMember, type MemberRecord, updateMember } from '../../store/tenants/members.ts';
+import { deleteOpenSignInLinks } from '../../store/sign-in/sign-in-records.ts';
+import { getMember, type MemberRecord, updateMember } from '../../store/tenants/member-records.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import { viewMember } from '../tenants/member-view.ts';
 import { endOtherSessions } from './sessions.ts';

@@ -1,10 +1,9 @@
 import { type ApiError, notFound } from '../../domain/errors.ts';
-import { newId } from '../../domain/id.ts';
-import { hashSecret, isWellFormedSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, isWellFormedSecret, newId, type Pepper } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
-import * as store from '../../store/sign-in/sign-in-links.ts';
-import { findMember, getMember, type MemberRecord } from '../../store/tenants/members.ts';
+import * as store from '../../store/sign-in/sign-in-records.ts';
+import { findMember, getMember, type MemberRecord } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';

@@ -1,9 +1,9 @@
-import { DUMMY_HASH, fitsPassword } from '../../domain/password.ts';
-import { hashSecret, type Pepper } from '../../domain/secret.ts';
+import { hashSecret, type Pepper } from '../../domain/id.ts';
+import { DUMMY_HASH, fitsPassword } from '../../domain/identity.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { Database } from '../../store/db/database.ts';
-import * as store from '../../store/sign-in/sign-in-failures.ts';
+import * as store from '../../store/sign-in/sign-in-records.ts';
 import type { Store } from '../../store/store.ts';
 import {
   findMember,
@@ -11,7 +11,7 @@ import {
   findPasswordHolders,
   type MemberRecord,
   type PasswordHolder,
-} from '../../store/tenants/members.ts';
+} from '../../store/tenants/member-records.ts';
 import { type Job, recordChange } from '../audit/audit-trail.ts';
 import { viewMember } from '../tenants/member-view.ts';
 

@@ -1,8 +1,8 @@
 import { formatTime } from '../../domain/time.ts';
 import type { InvitationRecord, InvitationStatus } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import type * as store from '../../store/tenants/invitations.ts';
-import { findMember } from '../../store/tenants/members.ts';
+import type * as store from '../../store/tenants/member-records.ts';
+import { findMember } from '../../store/tenants/member-records.ts';
 import { optional } from '../audit/optional.ts';
 
 /** The state of an invitation at `now` (epoch ms). */

@@ -11,10 +11,10 @@ import type {
 } from '../../generated/types.ts';
 import { validateInvitationCreate } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import type { PageRequest } from '../../store/db/page.ts';
+import type { PageRequest } from '../../store/db/records.ts';
 import type { Role } from '../../store/db/tables.ts';
-import * as store from '../../store/tenants/invitations.ts';
-import { countMembers, findMember } from '../../store/tenants/members.ts';
+import * as store from '../../store/tenants/member-records.ts';
+import { countMembers, findMember } from '../../store/tenants/member-records.ts';
 import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole, managesRole } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
 import { newSecret, type SecretWrite } from '../keys/new-secret.ts';

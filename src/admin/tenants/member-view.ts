@@ -1,6 +1,6 @@
 import { formatTime } from '../../domain/time.ts';
 import type { MemberRecord } from '../../generated/types.ts';
-import type * as store from '../../store/tenants/members.ts';
+import type * as store from '../../store/tenants/member-records.ts';
 
 /** A member as admin JSON shows them. */
 export const viewMember = (member: store.MemberRecord): MemberRecord => ({

@@ -1,7 +1,7 @@
 import type { MemberRecord } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import * as store from '../../store/tenants/members.ts';
-import { addPlaygroundKeys } from '../../store/tenants/playground-keys.ts';
+import { addPlaygroundKeys } from '../../store/tenants/key-records.ts';
+import * as store from '../../store/tenants/member-records.ts';
 import { viewMember } from './member-view.ts';
 
 /** Stores a member without a password, with a playground key in every project. For a transaction of the caller's. @param now epoch ms */

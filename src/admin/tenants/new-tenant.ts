@@ -2,7 +2,7 @@ import { newId } from '../../domain/id.ts';
 import type { MasterKeyRecord, MemberRecord, OrganizationRecord, ProjectRecord } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { StoredSecret } from '../../store/db/tables.ts';
-import { initializeTenant } from '../../store/tenants/initialize-tenant.ts';
+import { initializeTenant } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/actor.ts';
 import { type AuditTargetType, recordChange } from '../audit/audit-trail.ts';
 import { getKey } from '../keys/keys.ts';

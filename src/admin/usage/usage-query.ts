@@ -4,8 +4,8 @@ import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/tim
 import type { Usage, UsageQuery } from '../../generated/types.ts';
 import { validateUsageQuery } from '../../generated/validators.js';
 import type { Database } from '../../store/db/database.ts';
-import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from '../../store/ledger/usage.ts';
-import { getMember } from '../../store/tenants/members.ts';
+import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from '../../store/ledger/usage-sums.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
 
 const DAY = 86_400_000;

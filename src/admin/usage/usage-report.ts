@@ -2,9 +2,9 @@ import { formatUsd } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import { unknownCursor } from '../../store/db/page.ts';
-import { prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage.ts';
-import { findNames } from '../../store/tenants/names.ts';
+import { unknownCursor } from '../../store/db/records.ts';
+import { prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
+import { findNames } from '../../store/tenants/tenants.ts';
 import type { UsageRequest } from './usage-query.ts';
 
 const HOUR = 3_600_000;

@@ -1,6 +1,6 @@
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
-import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import type { UsageRequest } from './usage-query.ts';
 
 /** A page of a report, in the format that was asked for. */

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
-import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import { answerQuestions } from '../../store/db/database-thread.ts';
 import { usageCsv } from './usage-csv.ts';
 import type { UsageRequest } from './usage-query.ts';
 import { usageReport } from './usage-report.ts';

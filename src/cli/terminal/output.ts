@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createInterface } from 'node:readline/promises';
 import { type InspectColor, styleText } from 'node:util';
 import { plainText } from '../../lib/text.ts';
 
@@ -131,4 +132,50 @@ function shortened(text: string, width: number): string {
 /** Text on standard output, once the reader has taken what was written before. */
 export async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+}
+
+const BAR_WIDTH = 30;
+const CLEAR_LINE = '\r\u001b[2K';
+/** Milliseconds between two drawings. */
+const DRAWING_INTERVAL_MS = 50;
+
+export interface ProgressBar {
+  /** Shows how far the work is; on a terminal in place, elsewhere not at all. */
+  readonly show: (done: number, all: number) => void;
+  /** Clears the line. */
+  readonly end: () => void;
+}
+
+/** A progress bar on stderr, so that the output can be piped. */
+export function progressBar(
+  what: string,
+  output: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr,
+): ProgressBar {
+  if (!output.isTTY) return { show: () => {}, end: () => {} };
+  let drawnAt = 0;
+  return {
+    show: (done, all) => {
+      const now = performance.now();
+      if (done < all && now - drawnAt < DRAWING_INTERVAL_MS) return;
+      drawnAt = now;
+      const filled = Math.round((BAR_WIDTH * done) / all);
+      output.write(`${CLEAR_LINE}${what} ${'█'.repeat(filled)}${'░'.repeat(BAR_WIDTH - filled)} ${done}/${all}`);
+    },
+    end: () => void output.write(CLEAR_LINE),
+  };
+}
+
+/** Asks on a terminal; where there is none, nobody agrees. */
+export async function confirm(
+  question: string,
+  input: NodeJS.ReadableStream & { readonly isTTY?: boolean } = process.stdin,
+  output: NodeJS.WritableStream & { readonly isTTY?: boolean } = process.stderr,
+): Promise<boolean> {
+  if (!input.isTTY || !output.isTTY) return false;
+  const terminal = createInterface({ input, output });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
 }

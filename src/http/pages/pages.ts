@@ -1,20 +1,17 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
 import { csrfTokenOf, isSessionSecret, newSessionSecret } from '../../admin/sign-in/session-secret.ts';
 import { readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
-import type { Pepper } from '../../domain/secret.ts';
+import type { Pepper } from '../../domain/id.ts';
 import type { Clock } from '../../domain/time.ts';
-import { touchSession } from '../../store/sign-in/sessions.ts';
+import { touchSession } from '../../store/sign-in/sign-in-records.ts';
 import type { Store } from '../../store/store.ts';
-import { type LimitRateDeps, limitRate } from '../middleware/rate-limit.ts';
-import type { AppContext, AppMiddleware, RequestState } from '../state.ts';
-import { readCookie, setCookie } from './cookies.ts';
+import { type LimitRateDeps, limitRate } from '../authenticate.ts';
+import type { AppContext, AppMiddleware, RequestState, Session } from '../state.ts';
 import { type Form, parseForm } from './form.ts';
-import { html, type SafeHtml } from './html.ts';
-import { OwnOrigin } from './own-origin.ts';
-import { PAGES, seeOther } from './page.ts';
-import type { Session } from './session.ts';
+import { html, PAGES, type SafeHtml, seeOther } from './html.ts';
 
 export interface PagesDeps extends LimitRateDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
@@ -149,4 +146,76 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
       setCookie(ctx, 'portcullis_session', secret, { isSecure, maxAge: secret === '' ? 0 : COOKIE_SECONDS });
     },
   };
+}
+
+const FOREIGN = 'The request comes from a page of another site.';
+
+/**
+ * What a listener knows of the addresses that browsers have for it. A `Host` that is not this gateway's is refused before
+ * (middleware/host-check.ts).
+ */
+class OwnOrigin {
+  readonly #publicOrigin: string | undefined;
+
+  /** @param publicUrl of this listener, if something stands in front of it */
+  constructor(publicUrl: string | undefined) {
+    this.#publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin;
+  }
+
+  /**
+   * Whether the browser speaks TLS. Without a public URL the proxy's word is taken: it only makes cookies stricter, and no web page
+   * can send it.
+   */
+  isSecure(req: IncomingMessage): boolean {
+    if (this.#publicOrigin !== undefined) return this.#publicOrigin.startsWith('https:');
+    return req.headers['x-forwarded-proto'] === 'https';
+  }
+
+  /** Of the page that a request is for, or, where the browser says so, comes from. */
+  of(req: IncomingMessage): string {
+    const { origin } = req.headers;
+    if (origin !== undefined && this.#isOwn(req, origin)) return origin;
+    return this.#publicOrigin ?? `${this.isSecure(req) ? 'https' : 'http'}://${req.headers.host}`;
+  }
+
+  /** A request that changes something must come from a page of ours, by what its headers say. @throws ApiError 403 */
+  check(req: IncomingMessage): void {
+    const { origin } = req.headers;
+    const site = req.headers['sec-fetch-site'];
+    if (origin !== undefined && !this.#isOwn(req, origin)) throw permissionDenied(FOREIGN);
+    // `none`: the person themself, as when a form is sent once more by reloading.
+    if (site !== undefined && site !== 'same-origin' && site !== 'none') throw permissionDenied(FOREIGN);
+  }
+
+  #isOwn(req: IncomingMessage, origin: string): boolean {
+    if (origin === this.#publicOrigin) return true;
+    const { host } = req.headers;
+    return origin === `http://${host}` || origin === `https://${host}`;
+  }
+}
+
+/** `portcullis_form`: of who has no session yet, so that forms are bound to something. */
+type CookieName = 'portcullis_session' | 'portcullis_form';
+
+/** Over TLS browsers hold a cookie of this prefix to its host: no neighbour can set it, and it is never sent in clear. */
+const nameOf = (name: CookieName, isSecure: boolean): string => (isSecure ? `__Host-${name}` : name);
+
+/** The value of the first cookie of this name. */
+function readCookie(req: IncomingMessage, name: CookieName, isSecure: boolean): string | undefined {
+  const start = `${nameOf(name, isSecure)}=`;
+  const pairs = (req.headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(start))?.slice(start.length);
+}
+
+/** @param maxAge in seconds; 0 removes it; undefined: until the browser is closed */
+function setCookie(
+  ctx: AppContext,
+  name: CookieName,
+  value: string,
+  { isSecure, maxAge }: { readonly isSecure: boolean; readonly maxAge?: number },
+): void {
+  const parts = [`${nameOf(name, isSecure)}=${value}`, 'Path=/', 'HttpOnly', 'SameSite=Lax'];
+  if (isSecure) parts.push('Secure');
+  if (maxAge !== undefined) parts.push(`Max-Age=${maxAge}`);
+  ctx.append('set-cookie', parts.join('; '));
 }

@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto';
 import { crc32, inflateRawSync } from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
-import { BundleRefused } from './bundle-refused.ts';
+import { plainText } from '../../lib/text.ts';
+import type { PolicyBundle } from '../bundle.ts';
 
 /** Of an archive, and of what it unpacks to. */
 export const MAX_ARCHIVE_BYTES = 20 * 1024 * 1024;
@@ -25,11 +27,11 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
       return;
     }
     if (entry.type !== 'File' && entry.type !== 'OldFile') {
-      throw refused(`It holds ${printable(entry.path)}, which is not a plain file.`);
+      throw archiveRefused(`It holds ${printable(entry.path)}, which is not a plain file.`);
     }
     const name = nameIn(entry.path);
-    if (files.has(name)) throw refused(`It holds ${printable(name)} twice.`);
-    if (files.size === MAX_FILES) throw refused(`It holds more than ${MAX_FILES} files.`);
+    if (files.has(name)) throw archiveRefused(`It holds ${printable(name)} twice.`);
+    if (files.size === MAX_FILES) throw archiveRefused(`It holds more than ${MAX_FILES} files.`);
     const chunks: Buffer[] = [];
     files.set(name, Buffer.alloc(0));
     entry.on('data', (chunk) => chunks.push(chunk));
@@ -37,7 +39,7 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
   };
   const parser = new Parser({ strict: true, onReadEntry: add });
   parser.on('ignoredEntry', (entry) => {
-    throw refused(`It holds ${printable(entry.path)}, which is not a plain file.`);
+    throw archiveRefused(`It holds ${printable(entry.path)}, which is not a plain file.`);
   });
   parser.on('eof', () => {
     isWhole = true;
@@ -49,19 +51,22 @@ export function readArchive(archive: Uint8Array): ArchiveFiles {
     parser.end();
   } catch (error) {
     if (error instanceof BundleRefused) throw error;
-    throw refused(`The tar archive is damaged: ${error instanceof Error ? error.message : String(error)}.`, error);
+    throw archiveRefused(
+      `The tar archive is damaged: ${error instanceof Error ? error.message : String(error)}.`,
+      error,
+    );
   }
-  if (!isWhole) throw refused('The tar archive is truncated.');
+  if (!isWhole) throw archiveRefused('The tar archive is truncated.');
   // `tar` fills its last record with zeros.
-  if (tar.subarray(read).some((byte) => byte !== 0)) throw refused('Bytes follow the end of its tar archive.');
+  if (tar.subarray(read).some((byte) => byte !== 0)) throw archiveRefused('Bytes follow the end of its tar archive.');
   return files;
 }
 
 function unpacked(archive: Uint8Array): Buffer {
-  if (archive.byteLength > MAX_ARCHIVE_BYTES) throw refused(`It is larger than ${MAX_ARCHIVE_BYTES} bytes.`);
+  if (archive.byteLength > MAX_ARCHIVE_BYTES) throw archiveRefused(`It is larger than ${MAX_ARCHIVE_BYTES} bytes.`);
   const tar = onlyMember(Buffer.from(archive.buffer, archive.byteOffset, archive.byteLength));
   // The parser would unpack what is packed twice, and nobody would count.
-  if (tar.toString('latin1', 257, 262) !== 'ustar') throw refused('Not a gzipped tar archive.');
+  if (tar.toString('latin1', 257, 262) !== 'ustar') throw archiveRefused('Not a gzipped tar archive.');
   return tar;
 }
 
@@ -79,7 +84,7 @@ function onlyMember(gzip: Buffer): Buffer {
   try {
     inflated = inflateRawSync(gzip.subarray(start), { maxOutputLength: MAX_ARCHIVE_BYTES, info: true });
   } catch (error) {
-    if (error instanceof RangeError) throw refused(`It unpacks to more than ${MAX_ARCHIVE_BYTES} bytes.`, error);
+    if (error instanceof RangeError) throw archiveRefused(`It unpacks to more than ${MAX_ARCHIVE_BYTES} bytes.`, error);
     throw notGzip(error);
   }
   if (!isInflated(inflated)) throw new Error('Node did not tell how many bytes it has inflated.');
@@ -87,8 +92,8 @@ function onlyMember(gzip: Buffer): Buffer {
   const trailer = start + engine.bytesWritten;
   if (gzip.length < trailer + GZIP.trailer) throw notGzip();
   const isIntact = gzip.readUInt32LE(trailer) === crc32(buffer) && gzip.readUInt32LE(trailer + 4) === buffer.length;
-  if (!isIntact) throw refused('The gzip archive is damaged: its checksum or length is wrong.');
-  if (gzip.length > trailer + GZIP.trailer) throw refused('Bytes follow the end of its gzip archive.');
+  if (!isIntact) throw archiveRefused('The gzip archive is damaged: its checksum or length is wrong.');
+  if (gzip.length > trailer + GZIP.trailer) throw archiveRefused('Bytes follow the end of its gzip archive.');
   return buffer;
 }
 
@@ -117,18 +122,107 @@ interface Inflated {
 const isInflated = (value: unknown): value is Inflated =>
   typeof value === 'object' && value !== null && 'buffer' in value && 'engine' in value;
 
-const notGzip = (cause?: unknown): BundleRefused => refused('Not a gzip archive, or truncated.', cause);
+const notGzip = (cause?: unknown): BundleRefused => archiveRefused('Not a gzip archive, or truncated.', cause);
 
 /** OPA writes a slash before each name, `tar` a dot and a slash. */
 function nameIn(path: string): string {
   const name = path.replace(/^(?:\.?\/)/, '');
   const leadsElsewhere = name.split('/').some((part) => part === '' || part === '.' || part === '..');
   if (leadsElsewhere || name.length > MAX_NAME || !/^[\x20-\x5b\x5d-\x7e]+$/.test(name)) {
-    throw refused(`It holds a file with a name that is not allowed: ${printable(path)}.`);
+    throw archiveRefused(`It holds a file with a name that is not allowed: ${printable(path)}.`);
   }
   return name;
 }
 
 const printable = (text: string): string => JSON.stringify(text.slice(0, MAX_NAME));
 
-const refused = (message: string, cause?: unknown): BundleRefused => new BundleRefused('archive', message, cause);
+const archiveRefused = (message: string, cause?: unknown): BundleRefused =>
+  new BundleRefused('archive', message, cause);
+
+const WASM = 'policy.wasm';
+const MANIFEST = '.manifest';
+const DATA = 'data.json';
+/** It is loaded next to the rules of each call's subjects, where it takes some ten times as much memory. */
+const MAX_DATA_BYTES = 64 * 1024;
+/** Where the gateway keeps its own. */
+export const RESERVED_DATA: readonly string[] = ['subjects', 'gateway'];
+const MAX_REVISION = 256;
+
+/** The policy in a bundle as `opa build -b -t wasm` writes it. @throws BundleRefused `policy` */
+export function archivedBundle(files: ArchiveFiles): PolicyBundle {
+  const wasm = files.get(WASM);
+  if (wasm === undefined) throw policyRefused(`It has no ${WASM}: build it with opa build -t wasm.`);
+  const nested = [...files.keys()].find((name) => /(?:^|\/)data\.(?:json|ya?ml)$/.test(name) && name !== DATA);
+  if (nested !== undefined)
+    throw policyRefused(`It holds ${nested}, but data is read from ${DATA} only: build it with opa build.`);
+  const data = ownData(files.get(DATA));
+  const digest = hash('sha256', wasm);
+  return {
+    wasm,
+    data,
+    digest: data === undefined ? digest : hash('sha256', `${digest} ${data}`),
+    ...manifestIn(files.get(MANIFEST)),
+  };
+}
+
+function ownData(content: Buffer | undefined): string | undefined {
+  if (content === undefined) return undefined;
+  if (content.byteLength > MAX_DATA_BYTES) throw policyRefused(`${DATA} is larger than ${MAX_DATA_BYTES} bytes.`);
+  const data = objectIn(DATA, content);
+  const taken = RESERVED_DATA.find((name) => Object.hasOwn(data, name));
+  if (taken !== undefined) throw policyRefused(`${DATA} holds "${taken}", which is reserved for the gateway.`);
+  return Object.keys(data).length === 0 ? undefined : content.toString('utf8').trim();
+}
+
+function manifestIn(content: Buffer | undefined): Pick<PolicyBundle, 'revision' | 'takesFacts'> {
+  const { revision = '', roots } = content === undefined ? {} : objectIn(MANIFEST, content);
+  if (typeof revision !== 'string' || revision.length > MAX_REVISION) {
+    throw policyRefused(`The revision in ${MANIFEST} must be text of at most ${MAX_REVISION} characters.`);
+  }
+  return {
+    revision: revision === '' ? undefined : plainText(revision),
+    takesFacts: Array.isArray(roots) && roots.includes('custom'),
+  };
+}
+
+function objectIn(name: string, content: Buffer): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(content.toString('utf8'));
+  } catch (error) {
+    throw policyRefused(`${name} is not JSON.`, error);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw policyRefused(`${name} is not a JSON object.`);
+  return { ...value };
+}
+
+const policyRefused = (message: string, cause?: unknown): BundleRefused => new BundleRefused('policy', message, cause);
+
+/** Why a policy bundle was refused, in a word. The sentence that goes with it says more. */
+export const REFUSAL_CODES = [
+  /** Its source did not hand one out. */
+  'unreachable',
+  /** It is not an archive, is truncated, is too large, or holds more than plain files. */
+  'archive',
+  'signature',
+  /** It is older than one that was in force: its number is lower, or it was in force before. */
+  'rollback',
+  /** Its manifest, module or data are not those of a policy that this gateway can run. */
+  'policy',
+  'self_test',
+  'fixtures',
+  'time_limit',
+] as const;
+export type RefusalCode = (typeof REFUSAL_CODES)[number];
+
+/** A bundle may not serve. The message is for the operator, in one line. */
+export class BundleRefused extends Error {
+  override readonly name = 'BundleRefused';
+  readonly code: RefusalCode;
+
+  constructor(code: RefusalCode, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}

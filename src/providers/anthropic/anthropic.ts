@@ -1,12 +1,10 @@
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint } from '../wire/adapter.ts';
-import { record } from '../wire/json.ts';
+import { record } from '../wire/answer-json.ts';
+import { anthropicUsage, parseResponse, reportUsage } from './answer.ts';
 import { parseError } from './error.ts';
-import { anthropicOptions, dropped, unsupported } from './fields.ts';
-import { messagesBody } from './request.ts';
-import { parseResponse } from './response.ts';
+import { anthropicOptions, dropped, messagesBody, unsupported } from './request.ts';
 import { parseStream } from './stream.ts';
-import { anthropicUsage, reportUsage } from './usage.ts';
 
 const VERSION = '2023-06-01';
 /** The adapter for Anthropic's Messages API, and for servers that speak it. */

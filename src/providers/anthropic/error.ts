@@ -1,8 +1,6 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
-import { isRecord, parseJson } from '../wire/json.ts';
-import { retryAfterMs } from '../wire/retry-after.ts';
-import { scrub } from '../wire/scrub.ts';
-import { badResponse, fromStatus, type UpstreamError } from '../wire/upstream-error.ts';
+import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from '../wire/upstream-error.ts';
 
 /** The status that the API gives each type of error: in a stream the type comes alone. */
 const STATUS: ReadonlyMap<unknown, number> = new Map([

@@ -1,18 +1,17 @@
-import type { ChatRequest, ChatTool, FunctionDefinition, ToolChoice } from '../../generated/types.ts';
-import { isRecord } from '../wire/json.ts';
+import type { ChatRequest, ChatTool, FunctionDefinition, ResponseFormat, ToolChoice } from '../../generated/types.ts';
+import { isRecord } from '../wire/answer-json.ts';
 import { MAX_SEARCHES } from '../wire/request-fields.ts';
-import { cacheControl } from './block.ts';
-import type { ModelRules } from './model.ts';
-import { structuredSchema } from './schema.ts';
+import { type Block, cacheControl, textBlocks } from './messages.ts';
+import type { ModelRules } from './thinking.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export interface ToolFields {
+interface ToolFields {
   readonly tools?: readonly Fields[];
   readonly tool_choice?: Fields;
 }
 
-export interface ToolOptions {
+interface ToolOptions {
   /** See `AnswerFormat`: called in place of an answer in words. */
   readonly answerTool: Fields | undefined;
   /** False: a choice that forces a call is `auto`, because the API refuses it while the model thinks, or always. */
@@ -94,4 +93,119 @@ function choiceOf(choice: ToolChoice | undefined): Fields | undefined {
 function withAnswer(choice: Fields | undefined, answerTool: Fields, ownTools: number): Fields {
   if (choice?.type === 'tool') return choice;
   return ownTools === 0 || choice?.type === 'none' ? { type: 'tool', name: answerTool.name } : { type: 'any' };
+}
+
+/** The tool that a model without structured outputs must call with its answer: its input becomes the content. */
+export const ANSWER_TOOL = 'structured_answer_for_gateway';
+
+/** How the form of the answer is asked for. */
+interface AnswerFormat {
+  /** For `output_config.format`. */
+  readonly format?: Readonly<Record<string, unknown>>;
+  /** Where the model has no structured outputs. */
+  readonly tool?: Readonly<Record<string, unknown>>;
+  /** To go behind the system messages. */
+  readonly instruction: readonly Block[];
+}
+
+const JSON_ONLY = 'Answer with one valid JSON object and nothing else: no words around it, no code fence.';
+
+/** A schema is enforced; an object without one is only asked for, because the API has nothing that enforces it. */
+export function answerFormat(wanted: ResponseFormat | undefined, { structuredOutputs }: ModelRules): AnswerFormat {
+  const schema = wanted?.json_schema?.schema;
+  if (wanted?.type === 'json_schema' && schema != null) {
+    if (structuredOutputs)
+      return { format: { type: 'json_schema', schema: structuredSchema(schema) }, instruction: [] };
+    const description = wanted.json_schema?.description ?? 'Gives the answer.';
+    return { tool: { name: ANSWER_TOOL, description, input_schema: { type: 'object', ...schema } }, instruction: [] };
+  }
+  const json = wanted?.type === 'json_object' || wanted?.type === 'json_schema';
+  return { instruction: json ? textBlocks(JSON_ONLY) : [] };
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Keywords that structured outputs take as they are; those that hold schemas are treated on their own. */
+const KEPT: ReadonlySet<string> = new Set([
+  '$ref',
+  'type',
+  'title',
+  'description',
+  'enum',
+  'const',
+  'default',
+  'required',
+  'pattern',
+]);
+
+const FORMATS: ReadonlySet<unknown> = new Set([
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
+]);
+
+/** Without a meaning for what the model writes. */
+const DROPPED: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties']);
+
+/**
+ * A JSON Schema within the subset that the API's structured outputs take; anything else in one is a 400. Objects are closed, as
+ * the API demands, and a constraint that it cannot enforce goes into the description for the model.
+ */
+function structuredSchema(schema: Schema): Schema {
+  const keeps: [string, unknown][] = [];
+  const tells: [string, unknown][] = [];
+  for (const [keyword, value] of Object.entries(schema)) {
+    const nested = nestedSchemas(keyword, value);
+    if (nested !== undefined) keeps.push([keyword === 'oneOf' ? 'anyOf' : keyword, nested]);
+    else if (isTaken(keyword, value)) keeps.push([keyword, value]);
+    else if (!DROPPED.has(keyword)) tells.push([keyword, value]);
+  }
+  const kept: Record<string, unknown> = Object.fromEntries(keeps);
+  if (describesObject(schema)) kept.additionalProperties = false;
+  if (tells.length > 0) {
+    const text = `Must also satisfy: ${JSON.stringify(Object.fromEntries(tells))}`;
+    kept.description = typeof kept.description === 'string' ? `${kept.description}\n${text}` : text;
+  }
+  return kept;
+}
+
+function isTaken(keyword: string, value: unknown): boolean {
+  if (keyword === 'format') return FORMATS.has(value);
+  if (keyword === 'minItems') return value === 0 || value === 1;
+  return KEPT.has(keyword);
+}
+
+/** The value of a keyword that holds schemas, treated in turn; undefined for any other keyword. */
+function nestedSchemas(keyword: string, value: unknown): unknown {
+  switch (keyword) {
+    case 'properties':
+    case '$defs':
+    case 'definitions':
+      return isRecord(value) ? mapValues(value) : undefined;
+    case 'items':
+      return isRecord(value) ? structuredSchema(value) : undefined;
+    case 'anyOf':
+    case 'oneOf':
+    case 'allOf':
+      return Array.isArray(value) ? value.map(structured) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+const structured = (value: unknown): unknown => (isRecord(value) ? structuredSchema(value) : value);
+
+/** A property may be named `__proto__`: entries keep it an own one. */
+const mapValues = (schemas: Schema): unknown =>
+  Object.fromEntries(Object.entries(schemas).map(([name, value]) => [name, structured(value)]));
+
+function describesObject({ type, properties }: Schema): boolean {
+  return type === 'object' || (Array.isArray(type) && type.includes('object')) || isRecord(properties);
 }

@@ -1,8 +1,6 @@
 import type { GatheredResponse, ResponseHeaders } from '../../net/exchange.ts';
-import { isRecord, parseJson, record } from '../wire/json.ts';
-import { retryAfterMs } from '../wire/retry-after.ts';
-import { scrub } from '../wire/scrub.ts';
-import { badResponse, fromStatus, type UpstreamError } from '../wire/upstream-error.ts';
+import { isRecord, parseJson, record } from '../wire/answer-json.ts';
+import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from '../wire/upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

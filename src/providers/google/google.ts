@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Adapter } from '../wire/adapter.ts';
-import { record } from '../wire/json.ts';
-import { parseAnswer } from './answer.ts';
-import type { NewCallId } from './candidate.ts';
+import { record } from '../wire/answer-json.ts';
+import { googleUsage, type NewCallId, parseAnswer } from './answer.ts';
 import { parseError } from './error.ts';
 import { googleImages } from './images.ts';
-import { dropped, unsupported } from './options.ts';
-import { buildRequest } from './request.ts';
+import { buildRequest, dropped, unsupported } from './request.ts';
 import { parseStream } from './stream.ts';
-import { googleUsage } from './usage.ts';
 
 /** The adapter for Google's Gemini API (`generateContent`); ids for tool calls that come without one are made by `newCallId`. */
 export const createGoogleAdapter = (newCallId: NewCallId): Adapter => ({

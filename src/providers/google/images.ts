@@ -1,14 +1,11 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ImageCall, ImageTranslation, UpstreamImage, UpstreamImages } from '../wire/adapter.ts';
-import { aspectRatio, droppedForRatio } from '../wire/image-ratio.ts';
-import { parseJson, record } from '../wire/json.ts';
+import { parseJson, record } from '../wire/answer-json.ts';
+import { aspectRatio, droppedForRatio } from '../wire/request-fields.ts';
 import { badResponse, notTakenByProvider, UpstreamError } from '../wire/upstream-error.ts';
-import { takeApart } from './answer.ts';
-import { blockedText, finishReason } from './finish.ts';
-import { googleOptions } from './options.ts';
-import { googleRequest } from './request.ts';
-import { googleUsage } from './usage.ts';
+import { blockedText, finishReason, googleUsage, takeApart } from './answer.ts';
+import { googleOptions, googleRequest } from './request.ts';
 
 /** An image is asked for as an answer that consists of one; sizes become the nearest ratio, quality and format are its own. */
 function buildRequest(call: ImageCall, endpoint: Endpoint): OutboundRequest {

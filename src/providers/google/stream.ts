@@ -2,13 +2,23 @@ import type { ChunkChoice, ChunkDelta, FinishReason } from '../../generated/type
 import { streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { eventJson } from '../wire/json.ts';
+import { eventJson } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
-import { indexOf, type Taken, takeApart } from './answer.ts';
-import { commonFields, type NewCallId, noteUse, readCandidate, type Said } from './candidate.ts';
-import { blockedText, finishReason } from './finish.ts';
-import { toLogprobs } from './logprobs.ts';
-import { googleUsage, type Shown } from './usage.ts';
+import {
+  blockedText,
+  commonFields,
+  finishReason,
+  googleUsage,
+  indexOf,
+  type NewCallId,
+  noteUse,
+  readCandidate,
+  type Said,
+  type Shown,
+  type Taken,
+  takeApart,
+  toLogprobs,
+} from './answer.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

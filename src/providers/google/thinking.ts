@@ -1,5 +1,3 @@
-import { isPro, thinkingSetting } from './model.ts';
-
 type Level = 'minimal' | 'low' | 'medium' | 'high';
 
 /** Tokens to think with on Gemini 2.5: what Google's own OpenAI-compatible endpoint sets. */
@@ -43,3 +41,41 @@ export function thinkingConfig(
   if (includeThoughts) return { thinkingBudget: BUDGETS[level], includeThoughts };
   return { thinkingBudget: pro ? LEAST_PRO_BUDGET : 0, includeThoughts };
 }
+
+// What Gemini models of different generations take follows from the name alone.
+
+/** `gemini-2.5-flash` states 2.5, `gemini-3-pro-preview` 3; a moving name such as `gemini-flash-latest` states nothing. */
+const STATED = /^(?:models\/)?gemini-(\d+)(?:\.(\d+))?(?!\d)/;
+const GEMINI = /^(?:models\/)?gemini-/;
+
+/** Hundreds are the major number: 205 for 2.5. Undefined: the name states none, so it is taken for a current model. */
+function statedVersion(externalId: string): number | undefined {
+  const [, major, minor] = STATED.exec(externalId) ?? [];
+  return major === undefined ? undefined : Number(major) * 100 + Number(minor ?? 0);
+}
+
+const isSince = (externalId: string, version: number): boolean => (statedVersion(externalId) ?? version) >= version;
+
+/** Gemini 3 and later refuse an earlier function call that comes back without its thought signature. */
+export const requiresSignatures = (externalId: string): boolean => GEMINI.test(externalId) && isSince(externalId, 300);
+
+/** The provider itself fetches a public https address that a part names; not for Gemini 2.0 and older. */
+export const fetchesLinks = (externalId: string): boolean => isSince(externalId, 205);
+
+/** A function's result may hold images and documents. */
+export const takesMediaResults = (externalId: string): boolean => isSince(externalId, 300);
+
+/** An answer can have a schema while functions may be called. */
+export const formsAnswersWithTools = (externalId: string): boolean => isSince(externalId, 300);
+
+/** Web searches are charged one by one; before Gemini 3 once for an answer. */
+export const countsSearches = (externalId: string): boolean => isSince(externalId, 300);
+
+/** How the amount of thinking is set: by a level since Gemini 3, by a number of tokens in 2.5, not at all before. */
+function thinkingSetting(externalId: string): 'level' | 'budget' | 'none' {
+  if (isSince(externalId, 300)) return 'level';
+  return isSince(externalId, 205) ? 'budget' : 'none';
+}
+
+/** Pro models think always, and know no level below `low`. */
+const isPro = (externalId: string): boolean => /-pro(?![a-z])/.test(externalId);

@@ -1,8 +1,6 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
-import { isRecord, parseJson } from '../wire/json.ts';
-import { retryAfterMs } from '../wire/retry-after.ts';
-import { scrub } from '../wire/scrub.ts';
-import { badResponse, fromStatus, UpstreamError } from '../wire/upstream-error.ts';
+import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { badResponse, fromStatus, retryAfterMs, scrub, UpstreamError } from '../wire/upstream-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

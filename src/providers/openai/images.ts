@@ -11,15 +11,14 @@ import type {
   PartialImage,
   UpstreamImage,
   UpstreamImages,
+  WholeTranslation,
 } from '../wire/adapter.ts';
-import { droppedForRatio } from '../wire/image-ratio.ts';
-import { count, eventJson, isRecord, modelId, record } from '../wire/json.ts';
-import { takenImageFields } from '../wire/request-fields.ts';
+import { count, eventJson, isRecord, modelId, record } from '../wire/answer-json.ts';
+import { aspectRatio, droppedForRatio, takenImageFields } from '../wire/request-fields.ts';
 import { badResponse, notTakenByProvider, paidFor } from '../wire/upstream-error.ts';
-import { openAiChatImages } from './chat-images.ts';
+import { openAiUsage } from './answer.ts';
 import { disguisedError, isError } from './error.ts';
-import { openAiUsage } from './usage.ts';
-import { openAiAnswer, openAiPost } from './whole.ts';
+import { openAiAnswer, openAiPost } from './request.ts';
 
 /** More images than any request may ask for are not what was asked for. */
 const MAX_IMAGES = 10;
@@ -163,5 +162,59 @@ export function imageUsage(reported: unknown): Usage | undefined {
     cachedTokens: count(input.cached_tokens) ?? 0,
     promptImageTokens: count(input.image_tokens) ?? 0,
     completionImageTokens: count(output.image_tokens) ?? completionTokens,
+  });
+}
+
+/**
+ * Image generation by models that give text and images: they have no endpoint of their own but draw in a chat, the picture next to
+ * the text of the message (OpenRouter's documentation, "Image generation").
+ */
+const openAiChatImages: WholeTranslation<ImageCall, UpstreamImages> = {
+  buildRequest: buildChatRequest,
+  parseResponse: parseChatResponse,
+};
+
+/** The prompt as a message. Sizes become the nearest ratio; quality, format and the like are the model's own. */
+function buildChatRequest({ request, mapping }: ImageCall, endpoint: Endpoint): OutboundRequest {
+  const { prompt, user } = request;
+  if ((request.n ?? 1) > 1) throw notTakenByProvider(`${mapping.id} makes one image at a time.`);
+  if (request.response_format === 'url') {
+    throw notTakenByProvider(`${mapping.id} gives no URLs: ask for b64_json.`);
+  }
+  const ratio = aspectRatio(request);
+  const body = {
+    model: mapping.externalId,
+    messages: [{ role: 'user', content: prompt }],
+    modalities: ['image', 'text'],
+    ...(ratio === undefined ? {} : { image_config: { aspect_ratio: ratio } }),
+    ...(typeof user === 'string' ? { user } : {}),
+  };
+  return openAiPost('/chat/completions', body, endpoint);
+}
+
+function parseChatResponse({ text }: GatheredResponse, _: ImageCall, secret?: string): UpstreamImages {
+  const { model, choices, usage } = openAiAnswer(text, secret);
+  if (!Array.isArray(choices)) throw badResponse('The provider sent a malformed answer.');
+  const images = choices.flatMap((choice: unknown) => imagesOf(record(record(choice).message).images));
+  if (images.length === 0) throw badResponse('The provider sent no image.');
+  const reported = openAiUsage(usage);
+  return {
+    model: modelId(model),
+    images,
+    usage: reported && { ...reported, images: images.length },
+    fields: {},
+  };
+}
+
+const DATA_URL = /^data:image\/[a-z0-9.+-]+;base64,([A-Za-z0-9+/]+={0,2})$/i;
+
+function imagesOf(parts: unknown): UpstreamImage[] {
+  if (!Array.isArray(parts)) return [];
+  return parts.map((part: unknown) => {
+    const { image_url: image } = isRecord(part) ? part : {};
+    const { url } = record(image);
+    const [, base64] = typeof url === 'string' ? (DATA_URL.exec(url) ?? []) : [];
+    if (base64 === undefined) throw badResponse('The provider sent a malformed image.');
+    return { base64 };
   });
 }

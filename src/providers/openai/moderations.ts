@@ -3,9 +3,9 @@ import { validateModerationResult } from '../../generated/validators.js';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ModerationCall, UpstreamModeration, WholeTranslation } from '../wire/adapter.ts';
-import { isRecord, modelId } from '../wire/json.ts';
+import { isRecord, modelId } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
-import { openAiAnswer, openAiPost } from './whole.ts';
+import { openAiAnswer, openAiPost } from './request.ts';
 
 /** Moderation at every server that speaks OpenAI's wire format. */
 export const openAiModerations: WholeTranslation<ModerationCall, UpstreamModeration> = { buildRequest, parseResponse };

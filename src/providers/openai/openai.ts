@@ -1,15 +1,13 @@
 import type { ChatRequest } from '../../generated/types.ts';
 import type { Adapter } from '../wire/adapter.ts';
-import { isRecord, record } from '../wire/json.ts';
+import { isRecord, record } from '../wire/answer-json.ts';
 import { droppedBy, type RequestTable, unsupportedBy } from '../wire/request-fields.ts';
-import { parseCompletion } from './answer.ts';
-import { type OpenAiDialect, openAiDialect } from './dialects.ts';
+import { parseCompletion, reportedUsage } from './answer.ts';
 import { readError } from './error.ts';
 import { imageUsage, openAiImages } from './images.ts';
 import { openAiModerations } from './moderations.ts';
-import { buildChatRequest } from './request.ts';
+import { buildChatRequest, type OpenAiDialect, openAiDialect } from './request.ts';
 import { OpenAiStream } from './stream.ts';
-import { reportedUsage } from './usage.ts';
 
 const adapters = new Map<OpenAiDialect, Adapter>();
 

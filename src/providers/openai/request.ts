@@ -1,11 +1,27 @@
-import type { ChatMessage, MessageDialect, MessageToolCall } from '../../generated/types.ts';
+import { KNOWN_PROVIDERS, OTHER_SERVERS } from '../../config/upstreams.ts';
+import type {
+  ChatMessage,
+  FieldShape,
+  MessageDialect,
+  MessageToolCall,
+  ProviderDialect,
+} from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
-import { isRecord } from '../wire/json.ts';
-import { NONE, takenFields } from '../wire/request-fields.ts';
-import type { OpenAiDialect } from './dialects.ts';
-import { openAiPost } from './whole.ts';
+import { isRecord, parseJson } from '../wire/answer-json.ts';
+import {
+  anything,
+  listOf,
+  NONE,
+  objectOf,
+  type RequestTable,
+  single,
+  type Takes,
+  takenFields,
+} from '../wire/request-fields.ts';
+import { badResponse } from '../wire/upstream-error.ts';
+import { disguisedError, isError } from './error.ts';
 
 type Body = Record<string, unknown>;
 
@@ -133,4 +149,62 @@ function without(object: object, fields: readonly string[]): Record<string, unkn
   const rest: Record<string, unknown> = { ...object };
   for (const field of fields) Reflect.deleteProperty(rest, field);
   return rest;
+}
+
+/** In what a provider's chat endpoint differs from OpenAI's; its extensions as checks of what stands in a field. */
+export type OpenAiDialect = Readonly<Omit<ProviderDialect, 'extensions' | 'note'>> & Pick<RequestTable, 'extensions'>;
+
+/** Marks that answers of this gateway carry and that only the provider they came from understands. */
+const MARKS = ['reasoning', 'reasoning_content', 'reasoning_details', 'images', 'extra_content'];
+
+function takes(shape: FieldShape): Takes {
+  if (shape === 'single') return single;
+  if (shape === 'any') return anything;
+  if (!Array.isArray(shape)) return objectOf(fieldsOf(shape));
+  const items = shape.map(takes);
+  return listOf((value) => items.some((holds) => holds(value)));
+}
+
+const fieldsOf = (shapes: Readonly<Record<string, FieldShape>>): OpenAiDialect['extensions'] =>
+  Object.fromEntries(Object.entries(shapes).map(([name, shape]) => [name, takes(shape)]));
+
+const dialectOf = ({ extensions, messages, note: _, ...dialect }: ProviderDialect): OpenAiDialect => ({
+  ...dialect,
+  extensions: fieldsOf(extensions),
+  ...(messages === undefined ? {} : { messages: { ...messages, leftOut: [...MARKS, ...messages.leftOut] } }),
+});
+
+const OTHER = dialectOf(OTHER_SERVERS);
+
+const DIALECTS: ReadonlyMap<string, OpenAiDialect> = new Map(
+  KNOWN_PROVIDERS.flatMap(({ id, dialect }) => (dialect === undefined ? [] : [[id, dialectOf(dialect)] as const])),
+);
+
+/** The dialect of a provider of the catalogue; for any other, of a server that takes what OpenAI's takes. */
+export const openAiDialect = (providerId: string): OpenAiDialect => DIALECTS.get(providerId) ?? OTHER;
+
+/** A JSON request to a path under the base URL. @param stream whether the answer comes as events, not whole */
+export function openAiPost(path: string, body: object, endpoint: Endpoint, stream = false): OutboundRequest {
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: stream ? 'text/event-stream' : 'application/json',
+  };
+  if (endpoint.secret !== undefined) headers.authorization = `Bearer ${endpoint.secret}`;
+  return {
+    origin: endpoint.base.origin,
+    path: `${endpoint.base.path}${path}`,
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+    stream,
+    addresses: endpoint.addresses,
+  };
+}
+
+/** The object that a success is. @throws UpstreamError `bad_response`, or what an error in disguise says that it is */
+export function openAiAnswer(text: string, secret: string | undefined): Readonly<Record<string, unknown>> {
+  const answer = parseJson(text);
+  if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
+  if (isError(answer)) throw disguisedError(answer, secret);
+  return answer;
 }

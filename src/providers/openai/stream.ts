@@ -1,12 +1,17 @@
 import { EventReader, type StreamEvent } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { eventJson, isRecord, modelId } from '../wire/json.ts';
+import { eventJson, isRecord, modelId } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
-import { boundChoices, MAX_CHOICES, otherFields } from './answer.ts';
-import { type ChoiceState, normaliseChunkChoice } from './choice.ts';
+import {
+  boundChoices,
+  type ChoiceState,
+  MAX_CHOICES,
+  normaliseChunkChoice,
+  otherFields,
+  reportedUsage,
+} from './answer.ts';
 import { disguisedError, isError } from './error.ts';
-import { reportedUsage } from './usage.ts';
 
 const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
 

@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ChatRequest } from '../../generated/types.ts';
+import type { ChatMessage, ChatRequest, FinishReason } from '../../generated/types.ts';
 import { validateChatRequest } from '../../generated/validators.js';
-import { parseJson } from '../wire/json.ts';
-import { answer, lastText, type SandboxAnswer, type SandboxChoice } from './answer.ts';
-import { CREATED } from './birthday.ts';
-import { type Fault, faultIn, faultOf, sendFault } from './fault.ts';
-import { illustrated } from './illustrate.ts';
-import { completesChats, detailOf } from './models.ts';
-import type { Painter } from './painter.ts';
-import { beginEvents, sendError, sendEvent, sendJson } from './wire.ts';
+import { entryOf } from '../../lib/text.ts';
+import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { imageSize } from './draw-image.ts';
+import { imageTokens, type Painter } from './images.ts';
+import { CREATED, completesChats, detailOf, TOKEN_LENGTH, textTokens } from './models.ts';
+import { beginEvents, type Fault, faultIn, faultOf, sendError, sendEvent, sendFault, sendJson } from './wire.ts';
 
 /** How slow `sandbox-slow` is. */
 export interface SandboxPace {
@@ -142,4 +140,173 @@ function deltaAt({ pieces, tool }: SandboxChoice, position: number): object | un
   const first = position === 0 ? { id: tool.id, type: 'function' } : {};
   const name = position === 0 ? { name: tool.name } : {};
   return { tool_calls: [{ index: 0, ...first, function: { ...name, arguments: piece } }] };
+}
+
+/** What the sandbox says in one choice: text, or a call of one tool. */
+interface SandboxChoice {
+  readonly index: number;
+  /** The text, or the arguments of the tool, by token. */
+  readonly pieces: readonly string[];
+  readonly tool: { readonly id: string; readonly name: string } | undefined;
+  readonly finishReason: FinishReason;
+  /** Pictures in base64. */
+  readonly images: readonly string[];
+}
+
+interface SandboxAnswer {
+  readonly choices: readonly SandboxChoice[];
+  readonly usage: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+    readonly total_tokens: number;
+    /** Of the models that draw. */
+    readonly completion_tokens_details?: { readonly image_tokens: number };
+  };
+}
+
+const TOKENS_PER_MEDIA_PART = 85;
+const MAX_OUTPUT_TOKENS = 4096;
+const MAX_ECHO_LENGTH = 2000;
+
+/** The sandbox's whole answer: a pure function of the request. */
+export function answer(request: ChatRequest): SandboxAnswer {
+  const choices = Array.from({ length: request.n ?? 1 }, (_, index) => choice(request, index));
+  const promptTokens = request.messages.reduce((sum, message) => sum + messageTokens(message), 0);
+  const completionTokens = choices.reduce((sum, { pieces }) => sum + pieces.length, 0);
+  return {
+    choices,
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+    },
+  };
+}
+
+/** The text of the last message: what the sandbox echoes, and where its directives stand. */
+function lastText(request: ChatRequest): string {
+  const last = request.messages.at(-1);
+  return last === undefined ? '' : messageText(last).slice(0, MAX_ECHO_LENGTH).toWellFormed();
+}
+
+function choice(request: ChatRequest, index: number): SandboxChoice {
+  const tool = calledTool(request);
+  const whole = tool === undefined ? cutAtStop(replyText(request, index), request.stop) : tool.arguments;
+  const pieces = tokens(whole);
+  const limit = Math.min(request.max_completion_tokens ?? request.max_tokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS);
+  const isCut = pieces.length > limit;
+  return {
+    index,
+    pieces: isCut ? pieces.slice(0, limit) : pieces,
+    tool: tool === undefined ? undefined : { id: `call_${request.messages.length}_${index}`, name: tool.name },
+    finishReason: isCut ? 'length' : tool === undefined ? 'stop' : 'tool_calls',
+    images: [],
+  };
+}
+
+function replyText(request: ChatRequest, index: number): string {
+  const said = request.messages.at(-1)?.role === 'tool' ? 'The tool said' : 'You said';
+  const text = `${said}${index === 0 ? '' : ` (${index + 1})`}: ${lastText(request)}`;
+  const format = request.response_format;
+  if (format?.type === 'json_object') return JSON.stringify({ reply: text });
+  if (format?.type === 'json_schema') return JSON.stringify(jsonSample(format.json_schema?.schema));
+  return text;
+}
+
+/** The tool that the request forces, or whose name stands as a word in the user's last message. */
+function calledTool(request: ChatRequest): { name: string; arguments: string } | undefined {
+  const { tool_choice: choice } = request;
+  const last = request.messages.at(-1);
+  const functions = (request.tools ?? []).flatMap((tool) => (tool.function === undefined ? [] : [tool.function]));
+  if (choice === 'none' || last?.role === 'tool') return undefined;
+  const forced = typeof choice === 'object' && choice !== null ? choice.function?.name : undefined;
+  const words = new Set(lastText(request).split(/[^A-Za-z0-9_-]+/));
+  const called =
+    functions.find(({ name }) => (forced === undefined ? words.has(name) : name === forced)) ??
+    (choice === 'required' ? functions[0] : undefined);
+  return called && { name: called.name, arguments: JSON.stringify(jsonSample(called.parameters)) };
+}
+
+function cutAtStop(text: string, stop: ChatRequest['stop']): string {
+  const stops = typeof stop === 'string' ? [stop] : (stop ?? []);
+  const ends = stops.filter((end) => end !== '').map((end) => text.indexOf(end));
+  return text.slice(0, Math.min(text.length, ...ends.filter((end) => end !== -1)));
+}
+
+function tokens(text: string): string[] {
+  const characters = Array.from(text);
+  const pieces: string[] = [];
+  for (let start = 0; start < characters.length; start += TOKEN_LENGTH) {
+    pieces.push(characters.slice(start, start + TOKEN_LENGTH).join(''));
+  }
+  return pieces;
+}
+
+function messageText({ content }: ChatMessage): string {
+  if (typeof content === 'string') return content;
+  return (content ?? []).map((part) => part.text ?? '').join('');
+}
+
+function messageTokens(message: ChatMessage): number {
+  const media = Array.isArray(message.content) ? message.content.filter((part) => part.text === undefined).length : 0;
+  return textTokens(messageText(message)) + media * TOKENS_PER_MEDIA_PART;
+}
+
+/**
+ * The answer of a model that draws, with a picture of the last message in each choice; any other model's as it is. Its size is
+ * that of an image request that names none.
+ */
+async function illustrated(
+  said: SandboxAnswer,
+  request: ChatRequest,
+  painter: Painter,
+  signal: AbortSignal,
+): Promise<SandboxAnswer> {
+  const detail = detailOf(request.model);
+  const size = imageSize(undefined, undefined);
+  if (detail === undefined || size === undefined) return said;
+  const drawn = await painter.draw(lastText(request), said.choices.length, size, detail, signal);
+  const tokens = drawn.length * imageTokens(size, detail);
+  const { prompt_tokens, completion_tokens, total_tokens } = said.usage;
+  return {
+    choices: said.choices.map((choice) => ({ ...choice, images: drawn.slice(choice.index, choice.index + 1) })),
+    usage: {
+      prompt_tokens,
+      completion_tokens: completion_tokens + tokens,
+      total_tokens: total_tokens + tokens,
+      completion_tokens_details: { image_tokens: tokens },
+    },
+  };
+}
+
+const MAX_DEPTH = 4;
+const MAX_PROPERTIES = 16;
+
+/** A small value that a simple JSON Schema accepts: its required properties, filled by type. Anything unclear is a text. */
+export function jsonSample(schema: unknown, depth = 0): unknown {
+  if (!isRecord(schema)) return depth === 0 ? {} : 'sandbox';
+  if (schema.const !== undefined) return schema.const;
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum[0];
+  switch (schema.type) {
+    case 'object':
+      return sampleObject(schema, depth);
+    case 'array':
+      return [];
+    case 'integer':
+    case 'number':
+      return typeof schema.minimum === 'number' ? schema.minimum : 1;
+    case 'boolean':
+      return true;
+    case 'null':
+      return null;
+    default:
+      return depth === 0 ? sampleObject(schema, depth) : 'sandbox';
+  }
+}
+
+function sampleObject(schema: Readonly<Record<string, unknown>>, depth: number): Record<string, unknown> {
+  if (depth >= MAX_DEPTH || !Array.isArray(schema.required)) return {};
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  const names = schema.required.filter((name: unknown) => typeof name === 'string').slice(0, MAX_PROPERTIES);
+  return Object.fromEntries(names.map((name) => [name, jsonSample(entryOf(properties, name), depth + 1)]));
 }

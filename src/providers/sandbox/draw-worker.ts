@@ -1,6 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { type Detail, drawDraft, drawImage } from './draw-image.ts';
-import type { ImageSize } from './image-size.ts';
+import { type Detail, drawDraft, drawImage, type ImageSize } from './draw-image.ts';
 
 /** One picture, or a draft of it. */
 export interface DrawQuestion {

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ModerationRequest, ModerationResult } from '../../generated/types.ts';
 import { validateModerationRequest } from '../../generated/validators.js';
-import { parseJson } from '../wire/json.ts';
-import { faultIn, sendFault } from './fault.ts';
+import { parseJson } from '../wire/answer-json.ts';
 import { MODERATION_MODEL } from './models.ts';
-import { sendError, sendJson } from './wire.ts';
+import { faultIn, sendError, sendFault, sendJson } from './wire.ts';
 
 /** OpenAI's categories, each with whether images are judged by it too. */
 const CATEGORIES: ReadonlyMap<string, boolean> = new Map([

@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { ThreadsBusy } from '../../lib/threads.ts';
 import { completeChat, type SandboxPace } from './chat.ts';
-import { generateImages } from './images.ts';
+import { createPainter, generateImages } from './images.ts';
 import { ALL_MODELS } from './models.ts';
 import { moderate } from './moderations.ts';
-import { createPainter } from './painter.ts';
 import { readBody, sendError, sendJson } from './wire.ts';
 
 /** A running sandbox. */

@@ -18,7 +18,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   sendText(response, status, JSON.stringify(body));
 }
 
-export function sendText(response: ServerResponse, status: number, text: string): void {
+function sendText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
   response.end(text);
 }
@@ -35,4 +35,73 @@ export function beginEvents(response: ServerResponse): void {
 
 export function sendEvent(response: ServerResponse, data: string, name?: string): void {
   response.write(name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`);
+}
+
+/** How the model that fails on request fails: a status, or one of the ways in which a success goes wrong. */
+export type Fault = number | 'cut' | 'empty' | 'error' | 'hang' | 'malformed' | 'stall';
+
+const NAMES: readonly Exclude<Fault, number>[] = ['cut', 'empty', 'error', 'hang', 'malformed', 'stall'];
+const DIRECTIVE = /\bfail:([a-z]+|[45][0-9]{2})\b/;
+const DEFAULT = 500;
+
+/** The directive `fail:<fault>` in the text; undefined without one. */
+export function faultIn(text: string): Fault | undefined {
+  const wanted = DIRECTIVE.exec(text)?.[1];
+  return NAMES.find((name) => name === wanted) ?? (Number(wanted) || undefined);
+}
+
+/** The same for the model that always fails: without a directive, status 500. */
+export const faultOf = (text: string): Fault => faultIn(text) ?? DEFAULT;
+
+/** Of which operation the answer would have been. */
+interface FaultForm {
+  readonly stream: boolean;
+  /** A success that holds nothing. */
+  readonly empty: object;
+}
+
+const BEGINNING =
+  '{"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"So f"},"finish_reason":null}]}';
+
+/** Answers with the fault. After `hang` and `stall` the response stays open until the caller leaves. */
+export function sendFault(response: ServerResponse, fault: Fault, { stream, empty }: FaultForm): void {
+  if (fault === 'hang') return;
+  if (typeof fault === 'number') {
+    if (fault === 429) response.setHeader('retry-after', '1');
+    sendError(response, fault, 'sandbox_fault', `The sandbox fails with status ${fault}, as asked.`);
+  } else if (stream) {
+    sendStreamFault(response, fault);
+  } else {
+    sendWholeFault(response, fault, empty);
+  }
+}
+
+function sendStreamFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>): void {
+  beginEvents(response);
+  if (fault !== 'empty') sendEvent(response, BEGINNING);
+  if (fault === 'malformed') sendEvent(response, '{"choices":[{"index":0,');
+  if (fault === 'error') sendEvent(response, '{"error":{"message":"The sandbox fails midway, as asked."}}');
+  if (fault === 'empty') sendEvent(response, '[DONE]');
+  if (fault === 'cut') response.write('', () => response.destroy());
+  else if (fault !== 'stall') response.end();
+}
+
+function sendWholeFault(response: ServerResponse, fault: Exclude<Fault, number | 'hang'>, empty: object): void {
+  switch (fault) {
+    case 'empty':
+      sendJson(response, 200, empty);
+      return;
+    case 'error':
+      sendJson(response, 200, { error: { message: 'The sandbox fails, as asked.' } });
+      return;
+    case 'malformed':
+      sendText(response, 200, '{"object":"chat.completion","choices":[{');
+      return;
+    case 'cut':
+    case 'stall':
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
+      response.write('{"object":"chat.', () => {
+        if (fault === 'cut') response.destroy();
+      });
+  }
 }

@@ -1,8 +1,11 @@
+import { type Clock, systemClock } from '../../domain/time.ts';
 import type { Usage } from '../../domain/usage.ts';
-import type { TransportError, TransportErrorKind } from '../../net/transport-error.ts';
+import { plainText } from '../../lib/text.ts';
+import type { ResponseHeaders } from '../../net/exchange.ts';
+import { TransportError, type TransportErrorKind } from '../../net/transport-error.ts';
 
 /** Why an attempt failed: `error_type` of an entry in `metadata.routing`, but for `none`. */
-export type AttemptErrorType =
+type AttemptErrorType =
   | 'connection'
   | 'timeout'
   | 'rate_limited'
@@ -11,7 +14,7 @@ export type AttemptErrorType =
   | 'bad_response'
   | 'rejected';
 
-export interface UpstreamErrorOptions {
+interface UpstreamErrorOptions {
   /** What the upstream said, scrubbed: for the caller, not for the log, since it may echo the prompt. */
   readonly quoted?: string | undefined;
   /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
@@ -221,4 +224,198 @@ function wordsOf(text: string, { code, param }: Pick<UpstreamErrorOptions, 'code
       : {};
   }
   return { code, ...(param !== undefined && /^[\w.[\]-]{1,200}$/.test(param) ? { param } : {}) };
+}
+
+/**
+ * Why an attempt failed, for those who run the gateway: a stable code, and the sentence for it. No address stands in them, because
+ * developers read those of their own calls.
+ */
+const CAUSES = {
+  connection_refused: 'Nothing listens at the address of the provider.',
+  unknown_host: 'The host name of the provider is unknown.',
+  name_look_up_failed: 'The host name of the provider could not be looked up: the name server did not answer.',
+  unreachable: 'There is no route to the address of the provider.',
+  address_refused: 'The address of the provider is private, and ALLOW_PRIVATE_UPSTREAMS does not name it.',
+  connection_reset: 'The connection was cut before the answer was whole.',
+  connection_failed: 'The connection failed.',
+  tls_expired: 'The TLS certificate of the provider has expired, or is not valid yet.',
+  tls_wrong_name: 'The TLS certificate of the provider is for another host name.',
+  tls_self_signed: 'The TLS certificate of the provider is self-signed.',
+  tls_untrusted: 'The TLS certificate of the provider comes from an authority that is not trusted here.',
+  tls_failed: 'TLS failed: the server may not speak TLS at this port, or only an old version.',
+  connect_timeout: 'The connection was not made in time (CONNECT_TIMEOUT_MS).',
+  first_byte_timeout: 'The provider did not begin to answer in time (FIRST_BYTE_TIMEOUT_MS).',
+  idle_timeout: 'The answer stalled (IDLE_TIMEOUT_MS).',
+  total_timeout: 'The call as a whole took too long (TOTAL_TIMEOUT_MS).',
+  caller_left: 'The caller left before the answer was whole.',
+  answer_too_large: 'The answer was larger than the gateway takes (MAX_RESPONSE_BYTES).',
+  not_http: 'The answer is not HTTP as the gateway takes it: another program may listen at this address.',
+  wrong_path: 'There is nothing at this path of the provider: the base URL may lack /v1, or have too much.',
+  redirected: 'The provider redirects to another address: the base URL may have the wrong scheme, host or path.',
+  model_unknown: 'The provider does not know the model, or the credential may not use it.',
+  credential_refused: 'The provider refused the credential.',
+  payment_required: 'The account of the credential has no credit left.',
+  rate_limited: 'The provider limits the rate of calls.',
+  request_rejected: 'The provider rejected the request.',
+  provider_failed: 'The provider failed.',
+  provider_timeout: 'The provider itself gave up waiting.',
+  unusable_answer: 'The answer cannot be used: it is malformed, empty or cut off.',
+} as const;
+
+export type AttemptCause = keyof typeof CAUSES;
+
+/** The sentence for a code; undefined for one that is not known (any more). */
+export const explainCause = (code: string): string | undefined =>
+  new Map<string, string>(Object.entries(CAUSES)).get(code);
+
+/** Codes of the system, of OpenSSL and of undici. */
+const BY_SYSTEM_CODE: ReadonlyMap<string, AttemptCause> = new Map([
+  ['ECONNREFUSED', 'connection_refused'],
+  ['ENOTFOUND', 'unknown_host'],
+  ['EAI_AGAIN', 'name_look_up_failed'],
+  ['EAI_FAIL', 'name_look_up_failed'],
+  ['EHOSTUNREACH', 'unreachable'],
+  ['ENETUNREACH', 'unreachable'],
+  ['EADDRNOTAVAIL', 'unreachable'],
+  ['ECONNRESET', 'connection_reset'],
+  ['EPIPE', 'connection_reset'],
+  ['UND_ERR_SOCKET', 'connection_reset'],
+  ['CERT_HAS_EXPIRED', 'tls_expired'],
+  ['CERT_NOT_YET_VALID', 'tls_expired'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls_wrong_name'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls_self_signed'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'tls_untrusted'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls_untrusted'],
+  ['UNABLE_TO_GET_ISSUER_CERT', 'tls_untrusted'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'tls_untrusted'],
+  ['EPROTO', 'tls_failed'],
+]);
+
+const BY_PHASE = {
+  connect: 'connect_timeout',
+  first_byte: 'first_byte_timeout',
+  idle: 'idle_timeout',
+  total: 'total_timeout',
+} as const;
+
+/** The codes of an error and of what caused it, outermost first; of several addresses that were tried, those of each. */
+function* codesIn(error: unknown, depth = 6): Generator<string> {
+  if (!(error instanceof Error) || depth === 0) return;
+  if ('code' in error && typeof error.code === 'string') yield error.code;
+  if (error instanceof AggregateError) for (const each of error.errors) yield* codesIn(each, depth - 1);
+  yield* codesIn(error.cause, depth - 1);
+}
+
+const isRefusedAddress = (error: unknown): boolean =>
+  error instanceof TransportError && (error.message === 'the address is not public' || isRefusedAddress(error.cause));
+
+function ofConnection(error: TransportError): AttemptCause {
+  if (isRefusedAddress(error)) return 'address_refused';
+  for (const code of codesIn(error)) {
+    const known = BY_SYSTEM_CODE.get(code);
+    if (known !== undefined) return known;
+    if (code.startsWith('ERR_SSL') || code.startsWith('ERR_TLS') || code.startsWith('CERT_')) return 'tls_failed';
+  }
+  return 'connection_failed';
+}
+
+function ofTransport(error: TransportError): AttemptCause {
+  switch (error.kind) {
+    case 'aborted':
+      return 'caller_left';
+    case 'too_large':
+      return 'answer_too_large';
+    case 'bad_response':
+      return 'not_http';
+    case 'timeout':
+      return BY_PHASE[error.phase ?? 'total'];
+    case 'connection':
+      return ofConnection(error);
+  }
+}
+
+/** Why an attempt failed. */
+export function causeOf({ errorType, status, cause, wrongPath }: UpstreamError): AttemptCause {
+  if (cause instanceof TransportError) return ofTransport(cause);
+  if (wrongPath) return 'wrong_path';
+  switch (errorType) {
+    case 'credential':
+      return status === 402 ? 'payment_required' : 'credential_refused';
+    case 'rate_limited':
+      return 'rate_limited';
+    case 'rejected':
+      return 'request_rejected';
+    case 'timeout':
+      return 'provider_timeout';
+    case 'upstream_error':
+      return status === 404 ? 'model_unknown' : 'provider_failed';
+    case 'bad_response':
+      return status !== undefined && status >= 300 && status < 400 ? 'redirected' : 'unusable_answer';
+    case 'connection':
+      return 'connection_failed';
+  }
+}
+
+const MAX_INPUT = 4096;
+const MAX_OUTPUT = 1000;
+const REDACTED = '[redacted]';
+
+/** What looks like a credential: known prefixes, bearer tokens, user information in URLs, key parameters, long hex. */
+const CREDENTIALS = [
+  /\b(?:bearer|basic)\s+[^\s"',;]{6,}/gi,
+  /\b(?:sk|pk|rk|pcl|pclm|pcli|pcls|gsk|xai|hf|nvapi|pplx|ghp|gho|glpat|xox[abp]|r8|fw|csk|tgp|key)[-_][A-Za-z0-9*._-]{6,}/gi,
+  /\bAIza[A-Za-z0-9_*-]{6,}/g,
+  /\b(?:AKIA|ASIA)[A-Z0-9*]{6,}/g,
+  /\beyJ[A-Za-z0-9_-]{6,}[A-Za-z0-9_.-]*/g,
+  /\/\/[^\s/@]{1,200}@/g,
+  /\b(?:api[-_ ]?key|token|secret|password|authorization)["']?\s*[:=]\s*["']?[^\s"',;&]{4,}/gi,
+  /\b[0-9a-f]{32,}\b/gi,
+];
+
+/** A long word that mixes upper case, lower case and digits, as only random text does. */
+const LONG_WORD = /[A-Za-z0-9+/_=-]{32,}/g;
+
+const looksRandom = (word: string): boolean => /[a-z]/.test(word) && /[A-Z]/.test(word) && /[0-9]/.test(word);
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
+
+/**
+ * An upstream's text made fit for a caller: one line, bounded, and without anything that looks like a credential
+ * (src/core/README.md, "error texts"). `secret` is the one that the request carried.
+ */
+export function scrub(text: string, secret?: string): string {
+  // The secret goes before the text is cut: the cut might leave a part of it that is no longer recognized.
+  const withoutSecret = secret === undefined || secret === '' ? text : text.replaceAll(secret, REDACTED);
+  let clean = plainText(withoutSecret.slice(0, MAX_INPUT).replace(CONTROL, ' '));
+  for (const pattern of CREDENTIALS) clean = clean.replace(pattern, REDACTED);
+  clean = clean.replace(LONG_WORD, (word) => (looksRandom(word) ? REDACTED : word)).trim();
+  return (clean.length > MAX_OUTPUT ? `${clean.slice(0, MAX_OUTPUT)}…` : clean).toWellFormed();
+}
+
+/** An upstream may not keep us away for longer (src/core/README.md, "the last failure"). */
+const MAX_MS = 300_000;
+
+/**
+ * Milliseconds after which the upstream wants to be asked again, 0 to 300,000: `retry-after-ms`, else `retry-after` in seconds
+ * or as an HTTP date. Undefined when it said nothing, or nothing readable.
+ */
+export function retryAfterMs(headers: ResponseHeaders, clock: Clock = systemClock): number | undefined {
+  const milliseconds = headers['retry-after-ms'];
+  const after = headers['retry-after'];
+  for (const wait of [number(milliseconds), number(after, 1000), untilDate(after, clock)]) {
+    if (wait !== undefined) return Math.min(Math.max(0, Math.ceil(wait)), MAX_MS);
+  }
+  return undefined;
+}
+
+function number(value: ResponseHeaders[string], unit = 1): number | undefined {
+  return typeof value === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * unit : undefined;
+}
+
+function untilDate(value: ResponseHeaders[string], clock: Clock): number | undefined {
+  // A bare number would be read as a year.
+  if (typeof value !== 'string' || !/[a-z]/i.test(value)) return undefined;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : date - clock.now();
 }

@@ -13,13 +13,20 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type BetterSqlite3 from 'better-sqlite3';
 import { formatTime } from '../../domain/time.ts';
-import { makeFolders } from '../../folders.ts';
+import { makeFolders } from '../../lib/files.ts';
+import { writeDurably } from '../db/data-dir.ts';
 import { type Database, openDatabase } from '../db/database.ts';
-import { writeDurably } from '../db/durable-file.ts';
 import { schemaVersion } from '../migrations/migrate.ts';
-import { missingSecrets, readSecretNeeds, type SecretNeeds } from '../secrets/secret-needs.ts';
-import { type GivenSecrets, secretsOf } from '../secrets/secrets.ts';
-import { readSecretsFile, secretsPath, writeSecretsFile } from '../secrets/secrets-file.ts';
+import {
+  type GivenSecrets,
+  missingSecrets,
+  readSecretNeeds,
+  readSecretsFile,
+  type SecretNeeds,
+  secretsOf,
+  secretsPath,
+  writeSecretsFile,
+} from '../secrets/secrets.ts';
 
 /** What `manifest.json` says of a backup: written last, so that a folder without it is none. */
 export interface BackupManifest {

@@ -4,17 +4,23 @@ import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { formatTime } from '../../domain/time.ts';
-import { isKeyOfChain } from '../audit/audit-chain.ts';
-import { databasePath } from '../db/data-dir.ts';
-import { syncFolder } from '../db/durable-file.ts';
-import { openFile } from '../db/open-file.ts';
+import { isKeyOfChain } from '../audit/audit-entries.ts';
+import { databasePath, syncFolder } from '../db/data-dir.ts';
+import { openFile } from '../db/sqlite-file.ts';
 import { assertOurMigrations, schemaVersion } from '../migrations/migrate.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
-import { missingSecrets, readSecretNeeds } from '../secrets/secret-needs.ts';
-import { type GivenSecrets, secretsOf } from '../secrets/secrets.ts';
-import { readSecretsFile, type SecretsFile, secretsPath, writeSecretsFile } from '../secrets/secrets-file.ts';
+import {
+  type GivenSecrets,
+  missingSecrets,
+  readSecretNeeds,
+  readSecretsFile,
+  type SecretsFile,
+  secretsOf,
+  secretsPath,
+  writeSecretsFile,
+} from '../secrets/secrets.ts';
 import { type BackupManifest, backupDatabasePath, readManifest } from './backup.ts';
-import { readerOf } from './inspect-database.ts';
+import { readerOf } from './check-data-dir.ts';
 
 export interface RestoreOptions {
   readonly folder: string;
@@ -28,7 +34,7 @@ export interface RestoreOptions {
   readonly progress: (done: number, all: number) => void;
 }
 
-export interface Restored {
+interface RestoreResult {
   readonly manifest: BackupManifest;
   /** Where the files that were there before are now; undefined: there were none. */
   readonly replaced: string | undefined;
@@ -40,7 +46,7 @@ export interface Restored {
  * Puts a backup in the place of a database. It is copied next to its place and verified there (digest, SQLite's own check,
  * schema); only then is anything moved. @throws Error when it is damaged or does not fit, with nothing changed
  */
-export async function restore(options: RestoreOptions): Promise<Restored> {
+export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const { folder, dataDir, force, now } = options;
   const manifest = readManifest(folder);
   const target = databasePath(dataDir);

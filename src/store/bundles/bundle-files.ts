@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { makeFolders } from '../../folders.ts';
 import type { BundleEvent, BundleState, KnownBundle, SignedAs } from '../../generated/types.ts';
 import { validateBundleState } from '../../generated/validators.js';
-import { writeDurably } from '../db/durable-file.ts';
+import { makeFolders } from '../../lib/files.ts';
+import { writeDurably } from '../db/data-dir.ts';
 
 const MAX_EVENTS = 10;
 const MAX_UNNUMBERED = 100;

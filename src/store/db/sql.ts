@@ -108,7 +108,7 @@ export function prepare<R>(connection: BetterSqlite3.Database, query: CompiledQu
 }
 
 /** Where a statement of the hot path takes a value, once or more often. */
-export class Place<T extends SqlValue> implements Expression<T> {
+export class Parameter<T extends SqlValue> implements Expression<T> {
   get expressionType(): T | undefined {
     return undefined;
   }
@@ -118,12 +118,12 @@ export class Place<T extends SqlValue> implements Expression<T> {
   }
 }
 
-type ValuesOf<Places extends readonly Place<SqlValue>[]> = {
-  [Index in keyof Places]: Places[Index] extends Place<infer T> ? T : never;
+type ValuesOf<Places extends readonly Parameter<SqlValue>[]> = {
+  [Index in keyof Places]: Places[Index] extends Parameter<infer T> ? T : never;
 };
 
 /** A statement of the hot path: its values come in the order of its places, and no object is made of them. */
-export interface HotStatement<Values extends readonly SqlValue[], R> {
+interface HotStatement<Values extends readonly SqlValue[], R> {
   /** Number of rows changed. */
   run(...values: Values): number;
   get(...values: Values): R | undefined;
@@ -131,12 +131,12 @@ export interface HotStatement<Values extends readonly SqlValue[], R> {
 }
 
 /** @throws Error when the query has a place that `places` does not name, or lacks one of them */
-export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
+export function prepareHot<const Places extends readonly Parameter<SqlValue>[], R>(
   connection: BetterSqlite3.Database,
   places: Places,
   query: CompiledQuery<R>,
 ): HotStatement<ValuesOf<Places>, R> {
-  const order = query.parameters.map((value) => (value instanceof Place ? places.indexOf(value) : -1));
+  const order = query.parameters.map((value) => (value instanceof Parameter ? places.indexOf(value) : -1));
   if (order.includes(-1) || new Set(order).size < places.length)
     throw new Error(`Not each value has a place: ${query.sql}`);
   const inOrder = order.length === places.length && order.every((from, index) => from === index);
@@ -155,3 +155,15 @@ export function prepareHot<const Places extends readonly Place<SqlValue>[], R>(
     all: (...values) => statement.all(...arrange(values)).map(narrow),
   };
 }
+
+/** SQLite's sum of integers fails beyond 64 bits, and two of the largest amounts are beyond: they are added up in two halves. */
+const HALF = 1_000_000_000n;
+
+/** The two columns of an exact sum of amounts, `<prefix>High` and `<prefix>Low`; `sumOf` puts them together. */
+export const exactSum = <Prefix extends string>(column: string, prefix: Prefix) =>
+  [
+    sql<bigint>`coalesce(sum(${sql.ref(column)} / ${sql.raw(String(HALF))}), 0)`.as(`${prefix}High`),
+    sql<bigint>`coalesce(sum(${sql.ref(column)} % ${sql.raw(String(HALF))}), 0)`.as(`${prefix}Low`),
+  ] as const;
+
+export const sumOf = (high: bigint, low: bigint): bigint => high * HALF + low;

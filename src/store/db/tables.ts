@@ -1,7 +1,7 @@
 import type { Generated, Selectable } from 'kysely';
 import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
+import type { BudgetScope, PeriodAlignment } from '../../domain/limits.ts';
 import type { WireFormat } from '../../domain/provider.ts';
-import type { BudgetScope, PeriodAlignment } from '../../domain/spend-limits.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
 import type { Scope } from '../../generated/types.ts';
 

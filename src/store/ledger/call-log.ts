@@ -1,16 +1,14 @@
 import { sql } from 'kysely';
-import { type AddressRange, contains, parseAddress } from '../../domain/client-ip.ts';
+import { type AddressRange, contains, parseAddress } from '../../domain/address.ts';
 import { notFound } from '../../domain/errors.ts';
 import { idOfBytes } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
-import { type Page, type PageRequest, unknownCursor } from '../db/page.ts';
+import { type Page, type PageRequest, unknownCursor } from '../db/records.ts';
 import { build } from '../db/sql.ts';
 import { reasonCode } from './call-index.ts';
-import { numbersFrom } from './call-number.ts';
-import { findNumber } from './call-place.ts';
-import { findNumbers, type Wanted } from './call-search.ts';
-import type { StoredDecision } from './decisions.ts';
-import { CALL_STATES } from './ledger-statements.ts';
+import { type CallCriteria, findNumber, findNumbers } from './call-search.ts';
+import type { StoredDecision } from './references.ts';
+import { CALL_STATES, numbersFrom } from './statements.ts';
 
 /** Which calls are wanted; what is absent does not matter. */
 export interface CallFilter {
@@ -229,7 +227,13 @@ export const readWanted = (
     .filter(isWanted(filter));
 
 /** The same of the index of calls. */
-const toWanted = ({ organizationId: organization, isDecided, addresses, reportedBy, ...by }: CallFilter): Wanted => ({
+const toWanted = ({
+  organizationId: organization,
+  isDecided,
+  addresses,
+  reportedBy,
+  ...by
+}: CallFilter): CallCriteria => ({
   organization,
   ...named({
     key: by.keyId,

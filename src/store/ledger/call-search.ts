@@ -1,7 +1,8 @@
-import type { AddressRange } from '../../domain/client-ip.ts';
+import { sql } from 'kysely';
+import type { AddressRange } from '../../domain/address.ts';
+import { bytesOfId } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
-import { findLastIndexed, readRows } from './call-index.ts';
 import {
   addressBits,
   BLOCK,
@@ -9,16 +10,19 @@ import {
   type Coded,
   cellsIn,
   codeOf,
+  findLastIndexed,
   moreRuleBit,
   NONE,
   numbersIn,
+  readRows,
   ruleBit,
   tookCell,
   UNKNOWN,
-} from './index-cells.ts';
+} from './call-index.ts';
+import { earliestNumber, endOfNear } from './statements.ts';
 
 /** What calls are wanted. Every value has a code that it may share with others: what is found is a superset, to be compared. */
-export interface Wanted extends Partial<Readonly<Record<Exclude<Coded, 'requestedModel'>, string>>> {
+export interface CallCriteria extends Partial<Readonly<Record<Exclude<Coded, 'requestedModel'>, string>>> {
   readonly organization: string;
   /** Of the caller. */
   readonly addresses?: AddressRange;
@@ -33,7 +37,7 @@ export interface Wanted extends Partial<Readonly<Record<Exclude<Coded, 'requeste
 }
 
 /** Which numbers are looked at: from one on and before another, in this order. */
-export interface SearchRange {
+interface SearchRange {
   readonly from: number;
   readonly before: number;
   readonly order: 'asc' | 'desc';
@@ -42,7 +46,7 @@ export interface SearchRange {
 const cellAt = (cells: Int32Array, place: number): number => (cells.length === 1 ? cells[0] : cells[place]) ?? UNKNOWN;
 
 /** Where the rows of a block are that may be wanted, in their order; each kind of cell is read when it is needed. */
-function placesIn(wanted: Wanted, rows: number, read: (name: CellName) => Int32Array): number[] {
+function placesIn(wanted: CallCriteria, rows: number, read: (name: CellName) => Int32Array): number[] {
   let places: number[] = [];
   let isFirst = true;
   const keep = (isWanted: (place: number) => boolean): void => {
@@ -57,7 +61,7 @@ function placesIn(wanted: Wanted, rows: number, read: (name: CellName) => Int32A
 type Test = (read: (name: CellName) => Int32Array) => (place: number) => boolean;
 
 /** What the rows must be, first what few are. */
-function testsOf(wanted: Wanted): Test[] {
+function testsOf(wanted: CallCriteria): Test[] {
   const { rule, group, model, addresses, isDecided } = wanted;
   const tests: Test[] = [];
   const equals = (name: Coded, value: string | undefined): void => {
@@ -132,7 +136,7 @@ function addressTests({ family, network, prefix }: AddressRange): Test[] {
  * Numbers of calls that may be wanted. What the index lacks is read from the ledger, which is at most a few blocks while a server runs.
  * Not for the serving thread.
  */
-export function* findNumbers(db: Database, wanted: Wanted, range: SearchRange): Generator<number> {
+export function* findNumbers(db: Database, wanted: CallCriteria, range: SearchRange): Generator<number> {
   // What is indexed from now on is read from the ledger, and not twice.
   const end = findLastIndexed(db) + 1;
   const indexed = { ...range, before: Math.min(end, range.before) };
@@ -141,7 +145,7 @@ export function* findNumbers(db: Database, wanted: Wanted, range: SearchRange): 
   if (range.order === 'desc') yield* findIndexed(db, wanted, indexed);
 }
 
-function* findInLedger(db: Database, wanted: Wanted, { from, before, order }: SearchRange): Generator<number> {
+function* findInLedger(db: Database, wanted: CallCriteria, { from, before, order }: SearchRange): Generator<number> {
   for (let [after, end] = [from - 1, before]; end > after + 1; ) {
     const { numbers, cells } = readRows(db, after, end, order);
     const places = placesIn(wanted, numbers.length, (name) => cells[name]);
@@ -154,7 +158,7 @@ function* findInLedger(db: Database, wanted: Wanted, { from, before, order }: Se
 
 const inOrder = <T>(items: T[], order: SearchRange['order']): T[] => (order === 'asc' ? items : items.reverse());
 
-function* findIndexed(db: Database, wanted: Wanted, { from, before, order }: SearchRange): Generator<number> {
+function* findIndexed(db: Database, wanted: CallCriteria, { from, before, order }: SearchRange): Generator<number> {
   const statement = prepare(
     db.connection,
     build
@@ -192,3 +196,35 @@ function blocksOf(db: Database, from: number, before: number): number[] {
   const end = lasts.findIndex((last) => last >= before);
   return end === -1 ? lasts : lasts.slice(0, end + 1);
 }
+
+/**
+ * The number of a call of the organization; undefined when it has none of this id. It stands within a minute of the time in its id, or
+ * among the few that the index names as displaced, or that are not in the index yet. Not for the serving thread.
+ * @param id of the call or of its decision
+ */
+export function findNumber(db: Database, organizationId: string, id: string): number | undefined {
+  const bytes = bytesOfId(id);
+  const rows = build
+    .selectFrom('ledger')
+    .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
+    .where('call_origins.organizationId', '=', organizationId)
+    .select('ledger.number')
+    .orderBy('ledger.number')
+    .limit(1);
+  const ofId = id.startsWith('dec_')
+    ? rows.where(sql<boolean>`coalesce(ledger.decisionId, ledger.id) = ${bytes}`)
+    : rows.where('ledger.id', '=', bytes);
+  const [first, end] = [earliestNumber(id), endOfNear(id)];
+  const near = db.get(ofId.where('ledger.number', '>=', first).where('ledger.number', '<', end));
+  if (near !== undefined) return near.number;
+  const displaced = displacedFrom(db, end);
+  const later = displaced.length === 0 ? undefined : db.get(ofId.where('ledger.number', 'in', displaced));
+  if (later !== undefined) return later.number;
+  return db.get(ofId.where('ledger.number', '>', Math.max(findLastIndexed(db), end)))?.number;
+}
+
+/** Numbers, from one on, of calls in the index that stand far behind the time in their id. */
+const displacedFrom = (db: Database, first: number): number[] =>
+  db
+    .all(build.selectFrom('call_index').select('cells').where('name', '=', 'displaced').where('last', '>=', first))
+    .flatMap(({ cells }) => [...numbersIn(cells)]);

@@ -1,33 +1,35 @@
+import { sql } from 'kysely';
 import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { bytesOfId } from '../../domain/id.ts';
-import type { Mapping } from '../../domain/model.ts';
-import { capAmount } from '../../domain/money.ts';
-import type { OrganizationProviders } from '../../domain/provider.ts';
-import { type Reservation, reserve, type WorstCase } from '../../domain/reservation.ts';
 import {
   type Budget,
   budgetRefusal,
   isLimited,
+  type Reservation,
+  reserve,
   runningPeriod,
   type SpendLimits,
   type SpendState,
-} from '../../domain/spend-limits.ts';
-import type { BudgetReads } from '../budgets/budget-reads.ts';
+  type WorstCase,
+} from '../../domain/limits.ts';
+import type { Mapping } from '../../domain/model.ts';
+import { capAmount } from '../../domain/money.ts';
+import type { OrganizationProviders } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
-import { toFlag } from '../db/sql.ts';
-import { invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
-import { dayOfNumber, earliestNumber } from './call-number.ts';
-import type { CallOrigin, CallReferences, CallTarget } from './call-references.ts';
-import type { DecisionRecord } from './decisions.ts';
+import { build, toFlag } from '../db/sql.ts';
+import { type BudgetReads, invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
+import type { CallOrigin, CallReferences, CallTarget, DecisionRecord } from './references.ts';
 import {
   budgetValues,
   CALL_STATES,
   type CallWindows,
+  dayOfNumber,
+  earliestNumber,
   type LedgerStatements,
   prepareLedgerStatements,
   windowValues,
-} from './ledger-statements.ts';
+} from './statements.ts';
 
 /** What is known of a call before it is dispatched. Its decision has the same id, with another prefix. */
 export interface NewCall extends CallOrigin {
@@ -106,7 +108,7 @@ export interface FinishedCall {
 export type Candidate = Pick<Mapping, 'providerId' | 'modelId'>;
 
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
-export interface Ledger {
+interface Ledger {
   /**
    * Opens a call and holds back what it may cost. An error is the 401 or 429 that says why the key may not be used for it (any
    * more); then the call's row is a finished one, `released`, of the model and the provider that all candidates have in common.
@@ -184,7 +186,7 @@ function enterWindows(
   return windows;
 }
 
-export interface LedgerDeps {
+interface LedgerDeps {
   readonly db: Database;
   readonly references: CallReferences;
   /** Spares the look at a key that cannot have changed since it authenticated the caller. */
@@ -362,4 +364,43 @@ function neverOpened([first, ...others]: readonly Candidate[], { status, code }:
     tookMs: null,
     timesJson: null,
   } as const;
+}
+
+/**
+ * Settles, at start, what a crash left open: every open call counts as dispatched, is booked at its full reservation (none:
+ * nothing) and marked `recovered` (src/admin/README.md, "after a crash"). Returns how many there were.
+ */
+export function recoverOpenCalls(db: Database, now: number): number {
+  const { bookCost, bookBudgets, bookShared, moveMark } = prepareLedgerStatements(db);
+  const openFrom = build.selectFrom('ledger_mark').select('openFrom');
+  return db.transaction(() => {
+    const calls = db.all(
+      build
+        .selectFrom('calls')
+        .innerJoin('ledger', 'ledger.number', 'calls.number')
+        .innerJoin('keys', 'keys.id', 'calls.keyId')
+        .selectAll('calls')
+        .select(['ledger.sharedPeriodStartedAt', 'keys.sharesLimitsOf'])
+        .where('calls.number', '>=', openFrom)
+        .where('calls.state', '=', 'open'),
+    );
+    db.run(
+      build
+        .updateTable('ledger')
+        .set((row) => ({ state: CALL_STATES.recovered, settledAt: now, cost: row.ref('reservation') }))
+        .where('number', '>=', openFrom)
+        .where('state', '=', sql.lit(CALL_STATES.open)),
+    );
+    for (const call of calls) {
+      const { reservation, periodStartedAt, keyId, organizationId } = call;
+      bookCost.run(reservation, reservation, periodStartedAt, now, keyId, organizationId);
+      bookBudgets.run(reservation, reservation, ...budgetValues(call, call));
+      const { sharesLimitsOf, sharedPeriodStartedAt } = call;
+      if (sharesLimitsOf !== null) {
+        bookShared.run(reservation, reservation, sharedPeriodStartedAt, sharesLimitsOf, organizationId);
+      }
+    }
+    moveMark.run();
+    return calls.length;
+  });
 }

@@ -5,9 +5,8 @@ import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { CallVerdictsTable, Row } from '../db/tables.ts';
 import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
-import { numbersFrom } from './call-number.ts';
-import { documentText } from './decisions.ts';
-import { CALL_STATES } from './ledger-statements.ts';
+import { documentText } from './references.ts';
+import { CALL_STATES, numbersFrom } from './statements.ts';
 
 /** A decided call by the rows that it refers to: who asked for what, and how it was decided. */
 export interface DecidedReference {

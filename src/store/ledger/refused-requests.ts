@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely';
 import { idsFrom } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
-import { type Page, type PageRequest, readPage } from '../db/page.ts';
+import { type Page, type PageRequest, readPage } from '../db/records.ts';
 import { build } from '../db/sql.ts';
 import type { RefusedRequestsTable } from '../db/tables.ts';
 

@@ -2,9 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { forgetBlock } from './call-index.ts';
-import { dayOfNumber, numbersFrom, timeOfNumber } from './call-number.ts';
-import { CALL_STATES } from './ledger-statements.ts';
-import { countedModel, KEPT_SUMS, usageSums } from './usage.ts';
+import { CALL_STATES, dayOfNumber, numbersFrom, timeOfNumber } from './statements.ts';
+import { countedModel, KEPT_SUMS, usageSums } from './usage-sums.ts';
 
 const HOUR = 3_600_000;
 

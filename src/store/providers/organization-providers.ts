@@ -3,11 +3,14 @@ import type { OrganizationProviders } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
 import { bind, build, prepare } from '../db/sql.ts';
-import { toAlias } from './aliases.ts';
-import { type CustomModelRecord, toCustomModel } from './custom-models.ts';
-import { type CustomProviderRecord, toCustomProvider } from './custom-providers.ts';
-import { toProviderKey } from './provider-keys.ts';
-import { toTagSet } from './tag-sets.ts';
+import { toAlias, toTagSet } from './custom-names.ts';
+import {
+  type CustomModelRecord,
+  type CustomProviderRecord,
+  toCustomModel,
+  toCustomProvider,
+} from './custom-provider-records.ts';
+import { toProviderKey } from './provider-key-records.ts';
 
 /** Most organizations whose providers are remembered. */
 const MAX_ORGANIZATIONS = 1000;

@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { prepareTextParts } from '../db/text-parts.ts';
 import { prepareOrganizationProviders } from '../providers/organization-providers.ts';
-import { PLAYGROUND } from '../tenants/playground-keys.ts';
+import { PLAYGROUND } from '../tenants/key-records.ts';
 import type { RuleRecord } from './rules.ts';
 
 /** An active rule with its owner. */

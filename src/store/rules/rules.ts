@@ -1,12 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'kysely';
+import { LRUCache } from 'lru-cache';
 import { notFound } from '../../domain/errors.ts';
 import type { Scope } from '../../generated/types.ts';
+import { getOrMake } from '../../lib/collections.ts';
 import type { Database } from '../db/database.ts';
-import { countRows } from '../db/page.ts';
-import { raiseRuleRevision } from '../db/rule-revision.ts';
-import { build } from '../db/sql.ts';
+import { type Freshness, FreshReads } from '../db/freshness.ts';
+import { countRows, raiseRuleRevision } from '../db/records.ts';
+import { bind, build, prepare } from '../db/sql.ts';
 import type { Row, RulesTable } from '../db/tables.ts';
-import { prepareTextParts, type TextParts } from '../db/text-parts.ts';
+import { isInParts, prepareTextParts, type TextParts } from '../db/text-parts.ts';
 
 /** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
 export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };
@@ -255,4 +258,122 @@ export function deleteRule(
     deleteRow(db, { organizationId, subjectId }, id, rulePartsOf(db));
     recompile(db, organizationId, subjectId, compile);
   });
+}
+
+/** A key, a member, a group or an organization that has rules. */
+export interface RuledSubject {
+  readonly id: string;
+  readonly scope: Scope;
+}
+
+/** Whose rule this is; undefined when the organization has none of that id. */
+export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: string): RuledSubject | undefined =>
+  db.get(
+    build
+      .selectFrom('rules')
+      .select(['subjectId as id', 'scope'])
+      .where('organizationId', '=', organizationId)
+      .where('id', '=', ruleId),
+  );
+
+/**
+ * Everyone in the organization who has rules: itself, present groups and members, keys that are not deleted. At most one row each.
+ * @param managedBy only those who have rules that this policy folder states, or, if null, rules that none does
+ */
+export function listRuledSubjects(db: Database, organizationId: string, managedBy?: string | null): RuledSubject[] {
+  const ruled = build
+    .selectFrom('rules')
+    .leftJoin('keys', (join) =>
+      join.onRef('keys.id', '=', 'rules.subjectId').onRef('keys.organizationId', '=', 'rules.organizationId'),
+    )
+    .leftJoin('members', (join) =>
+      join.onRef('members.id', '=', 'rules.subjectId').onRef('members.organizationId', '=', 'rules.organizationId'),
+    )
+    .leftJoin('groups', (join) =>
+      join.onRef('groups.id', '=', 'rules.subjectId').onRef('groups.organizationId', '=', 'rules.organizationId'),
+    )
+    .select(['rules.subjectId as id', 'rules.scope'])
+    .distinct()
+    .where('rules.organizationId', '=', organizationId)
+    .where('keys.deletedAt', 'is', null)
+    .where('members.removedAt', 'is', null)
+    .where('groups.deletedAt', 'is', null)
+    .orderBy(sql`instr('organization group member key', rules.scope)`)
+    .orderBy('rules.subjectId');
+  return db.all(
+    managedBy === undefined ? ruled : ruled.where('rules.managedBy', managedBy === null ? 'is' : '=', managedBy),
+  );
+}
+
+/** Long texts that are remembered; the longest have some 3 MB. */
+const MAX_ASSEMBLED = 16;
+
+/** The compiled rules of a subject. */
+export interface CompiledRules {
+  readonly text: string;
+  /** What the database holds of it, for documents that are made of it (text-parts.ts). */
+  readonly stored: string;
+}
+
+/** Reads the compiled rules of the subjects of a request, short ones in one statement; for the hot path prepared once by their number. */
+export function prepareSubjectRules(
+  db: Database,
+): (organizationId: string, subjectIds: readonly string[]) => Map<string, CompiledRules> {
+  const parts = prepareTextParts(db, 'compiled_parts');
+  /** Parts never change: a long text that many keys share is put together once. */
+  const assembled = new LRUCache<string, string>({ max: MAX_ASSEMBLED });
+  const textOf = (stored: string): string => {
+    if (!isInParts(stored)) return stored;
+    const known = assembled.get(stored);
+    if (known !== undefined) return known;
+    const text = parts.read(stored);
+    assembled.set(stored, text);
+    return text;
+  };
+  const prepareFor = (count: number) =>
+    prepare(
+      db.connection,
+      build
+        .selectFrom('subject_rules')
+        .select(['subjectId', 'compiledJson'])
+        .where(
+          'subjectId',
+          'in',
+          Array.from({ length: count }, (_, index) => bind<string>(`subject${index}`)),
+        )
+        .where('organizationId', '=', bind<string>('organizationId'))
+        .compile(),
+    );
+  const statements = new Map<number, ReturnType<typeof prepareFor>>();
+  return (organizationId, subjectIds) => {
+    const { length } = subjectIds;
+    const statement = getOrMake(statements, length, () => prepareFor(length));
+    const values: Record<string, string> = { organizationId };
+    for (const [index, id] of subjectIds.entries()) values[`subject${index}`] = id;
+    const rows = statement.all(values);
+    const rules = new Map(
+      rows.map(({ subjectId, compiledJson: stored }) => [subjectId, { text: textOf(stored), stored }]),
+    );
+    const missing = subjectIds.find((id) => !rules.has(id));
+    if (missing !== undefined) throw new Error(`The organization has no subject ${missing}.`);
+    return rules;
+  };
+}
+
+/** Reads the organization's rule revision, which grows with every write of a rule; for the hot path. */
+export function createRuleRevision(db: Database, freshness: Freshness): (organizationId: string) => number {
+  const known = new FreshReads<number>(freshness, 1000);
+  const statement = prepare(
+    db.connection,
+    build.selectFrom('organizations').select('ruleRevision').where('id', '=', bind<string>('organizationId')).compile(),
+  );
+  return (organizationId) => {
+    const remembered = known.get(organizationId);
+    if (remembered !== undefined) return remembered;
+    const epoch = freshness.lastEpoch();
+    const row = statement.get({ organizationId });
+    if (row === undefined) throw new Error(`There is no organization ${organizationId}.`);
+    known.set(organizationId, row.ruleRevision, epoch);
+    return row.ruleRevision;
+  };
 }

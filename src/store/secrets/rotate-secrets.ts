@@ -1,9 +1,17 @@
 import { closeSync, existsSync, fsyncSync, openSync } from 'node:fs';
+import { hashSecret, type Pepper } from '../../domain/id.ts';
+import { type EncryptionKey, openSecret, sealSecret } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
-import { type Resealed, resealProviderKeys } from './reseal.ts';
-import { readSecretNeeds } from './secret-needs.ts';
-import { type GivenSecrets, secretsOf } from './secrets.ts';
-import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './secrets-file.ts';
+import { build } from '../db/sql.ts';
+import {
+  type GivenSecrets,
+  newServerKey,
+  readSecretNeeds,
+  readSecretsFile,
+  secretsOf,
+  secretsPath,
+  writeSecretsFile,
+} from './secrets.ts';
 
 /**
  * Changes of the server's secrets. A running server has to read them again: the caller sees to that, or holds the lock of the data
@@ -11,7 +19,7 @@ import { newServerKey, readSecretsFile, secretsPath, writeSecretsFile } from './
  */
 
 /** By their ids: the secret that is current now, and the one before it. */
-export interface Rotated {
+export interface RotationResult {
   readonly id: string;
   readonly previousId: string;
 }
@@ -24,8 +32,8 @@ export function rotatePepper(
   db: Database,
   dataDir: string,
   { peppers: given }: GivenSecrets,
-  record: (rotated: Rotated) => void,
-): Rotated {
+  record: (rotated: RotationResult) => void,
+): RotationResult {
   if (given.length > 0) {
     throw new Error(
       'PEPPER is given by the environment: put a new one before it, as PEPPER=<new>,<old>, and start or reload the server.',
@@ -88,14 +96,14 @@ function assertDroppable(id: string, at: number, { peppers: given }: GivenSecret
  * every secret can still be opened: the file holds both keys, the database is on disk, the file holds the new one alone. Given
  * by the environment, the first of ENCRYPTION_KEY is the new one.
  */
-export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
+export function rotateEncryptionKey(db: Database, dataDir: string, given: GivenSecrets): ResealResult & RotationResult {
   if (given.encryptionKeys.length > 0) return resealUnderGiven(db, dataDir, given);
   const rotated = addEncryptionKey(db, dataDir);
   return { ...finishEncryptionKey(db, dataDir), ...rotated };
 }
 
 /** The first part: a new encryption key, next to the others. */
-export function addEncryptionKey(db: Database, dataDir: string): Rotated {
+export function addEncryptionKey(db: Database, dataDir: string): RotationResult {
   const path = secretsPath(dataDir);
   return db.transaction(() => {
     const before = readSecretsFile(path);
@@ -111,7 +119,7 @@ export function addEncryptionKey(db: Database, dataDir: string): Rotated {
 }
 
 /** The second part: all provider keys are sealed with the new key, and the others are forgotten. */
-export function finishEncryptionKey(db: Database, dataDir: string): Resealed {
+export function finishEncryptionKey(db: Database, dataDir: string): ResealResult {
   const path = secretsPath(dataDir);
   const file = readSecretsFile(path);
   const resealed = resealProviderKeys(db, secretsOf(file).encryptionKeys);
@@ -121,7 +129,7 @@ export function finishEncryptionKey(db: Database, dataDir: string): Resealed {
   return resealed;
 }
 
-function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): Resealed & Rotated {
+function resealUnderGiven(db: Database, dataDir: string, given: GivenSecrets): ResealResult & RotationResult {
   const { encryptionKeys } = secretsOf(readSecretsFile(secretsPath(dataDir)), given);
   const [current, previous] = encryptionKeys;
   if (previous === undefined) {
@@ -143,4 +151,76 @@ function flushToDisk({ connection }: Database): void {
       closeSync(descriptor);
     }
   }
+}
+
+export interface ResealResult {
+  readonly resealed: number;
+  /** Ids of provider keys that no key opens: they are left as they are. */
+  readonly unopened: readonly string[];
+}
+
+/** Seals the secrets of all present provider keys with the first key, in one transaction. */
+export function resealProviderKeys(db: Database, keys: readonly [EncryptionKey, ...EncryptionKey[]]): ResealResult {
+  return db.transaction(() => {
+    const rows = db.all(
+      build
+        .selectFrom('provider_keys')
+        .select(['id', 'organizationId', 'ciphertext', 'encryptionKeyId'])
+        .where('deletedAt', 'is', null)
+        .where('encryptionKeyId', '<>', keys[0].id),
+    );
+    const unopened: string[] = [];
+    for (const { id, organizationId, ciphertext, encryptionKeyId: keyId } of rows) {
+      const secret = tryOpen(() => openSecret({ keyId, ciphertext }, id, ...keys));
+      if (secret === undefined) {
+        unopened.push(id);
+        continue;
+      }
+      const sealed = sealSecret(secret, id, keys[0]);
+      db.run(
+        build
+          .updateTable('provider_keys')
+          .set({ ciphertext: sealed.ciphertext, encryptionKeyId: sealed.keyId })
+          .where('organizationId', '=', organizationId)
+          .where('id', '=', id),
+      );
+    }
+    return { resealed: rows.length - unopened.length, unopened };
+  });
+}
+
+function tryOpen(open: () => string): string | undefined {
+  try {
+    return open();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A key whose secret was shown, and is stored under an older pepper. */
+interface OutdatedHash {
+  readonly table: 'keys' | 'master_keys';
+  readonly organizationId: string;
+  readonly id: string;
+  readonly secretHash: string;
+}
+
+/**
+ * Stores the hash of a key's secret under another pepper. Only who shows the secret makes that possible, so that a pepper is
+ * rotated as keys are used. Nothing happens when the key has another secret by now.
+ */
+export function rehash(
+  db: Database,
+  { table, organizationId, id, secretHash }: OutdatedHash,
+  secret: string,
+  pepper: Pepper,
+): void {
+  db.run(
+    build
+      .updateTable(table)
+      .set({ secretHash: hashSecret(secret, pepper), pepperId: pepper.id })
+      .where('organizationId', '=', organizationId)
+      .where('id', '=', id)
+      .where('secretHash', '=', secretHash),
+  );
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { writeDurably } from '../db/durable-file.ts';
+import { writeDurably } from '../db/data-dir.ts';
 import type { ServerKeys, ServerSecrets } from './secrets.ts';
 
 /** The server that runs on a data directory, and the ids of the secrets that it has; the first of each makes what is new. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
 import type { Database } from '../db/database.ts';
-import { countRows } from '../db/page.ts';
+import { countRows } from '../db/records.ts';
 import { build } from '../db/sql.ts';
 import type { OAuthGrantsTable, Row } from '../db/tables.ts';
 

@@ -1,14 +1,13 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { type ApiError, unauthorized } from '../../domain/errors.ts';
-import type { KeyRate } from '../../domain/rate-limits.ts';
-import { type Budget, budgetRefusal, isLimited, type SpendState } from '../../domain/spend-limits.ts';
-import type { BudgetReads } from '../budgets/budget-reads.ts';
+import { type Budget, budgetRefusal, isCapped, isLimited, type KeyRate, type SpendState } from '../../domain/limits.ts';
 import type { Database } from '../db/database.ts';
 import { type Freshness, FreshReads } from '../db/freshness.ts';
-import { bind, build, Place, prepare, prepareHot } from '../db/sql.ts';
+import { bind, build, Parameter, prepare, prepareHot } from '../db/sql.ts';
 import type { Role, Tables } from '../db/tables.ts';
-import { KEY_STATE_COLUMNS } from './keys.ts';
+import { BUDGET_COLUMNS, SPEND_COLUMNS } from './budget-records.ts';
+import { KEY_STATE_COLUMNS } from './key-records.ts';
 
 /** All that is needed to authenticate a caller by its key and to know whose rules apply. */
 export interface KeyCredential extends ApiKey, SpendState {
@@ -186,8 +185,8 @@ const MAX_KEYS = 10_000;
 
 /** Reads again what calls change: the sums of a key and of the budgets that bind it. */
 function prepareReadSums(db: Database, budgets: BudgetReads): (known: KeyCredential) => KeyCredential | undefined {
-  const keyId = new Place<string>();
-  const organizationId = new Place<string>();
+  const keyId = new Parameter<string>();
+  const organizationId = new Parameter<string>();
   const statement = prepareHot(
     db.connection,
     [keyId, organizationId],
@@ -233,5 +232,73 @@ export function createKeyReads(db: Database, freshness: Freshness, budgets: Budg
     },
     unchanged: (keyId) => remembered.get(keyId),
     byId,
+  };
+}
+
+/** A key, and whose budgets bind it. */
+interface BudgetedKey {
+  readonly keyId: string;
+  readonly memberId: string;
+  readonly projectId: string;
+  readonly organizationId: string;
+}
+
+/** What the hot path reads of budgets. */
+export interface BudgetReads {
+  /**
+   * The budgets that bind the key as they are now, in a fixed order; last the limits that it shares.
+   * @param sharesLimitsOf the key whose limits those are
+   */
+  of(key: BudgetedKey, sharesLimitsOf: string | null): readonly Budget[];
+  /** False when it is known, without a query, that none binds the key. */
+  mayBind(keyId: string): boolean;
+}
+
+const NONE: readonly Budget[] = [];
+
+const memberId = new Parameter<string>();
+const projectId = new Parameter<string>();
+const organizationId = new Parameter<string>();
+const sharedId = new Parameter<string>();
+
+const selectBudgets = build
+  .selectFrom('budgets')
+  .select(BUDGET_COLUMNS)
+  // As subqueries: with bare parameters SQLite plans the statement again for every value.
+  .where('subjectId', 'in', [
+    sql<string>`(SELECT ${memberId})`,
+    sql<string>`(SELECT ${projectId})`,
+    sql<string>`(SELECT ${organizationId})`,
+  ])
+  .where('organizationId', '=', sql<string>`(SELECT ${organizationId})`)
+  .orderBy('subjectId');
+
+const selectShared = build
+  .selectFrom('keys')
+  .select(['id as subjectId', ...SPEND_COLUMNS])
+  .where('id', '=', sharedId)
+  .where('organizationId', '=', organizationId);
+
+/** Remembers which keys no budget binds for as long as nothing changes, so that they cost no query. */
+export function createBudgetReads({ connection }: Database, freshness: Freshness): BudgetReads {
+  const statement = prepareHot(connection, [memberId, projectId, organizationId], selectBudgets.compile());
+  const shared = prepareHot(connection, [sharedId, organizationId], selectShared.compile());
+  const unbound = new FreshReads<true>(freshness, MAX_KEYS);
+  const mayBind = (keyId: string): boolean => unbound.get(keyId) === undefined;
+  return {
+    mayBind,
+    of(key, sharesLimitsOf) {
+      const { keyId } = key;
+      if (!mayBind(keyId)) return NONE;
+      const epoch = freshness.lastEpoch();
+      const budgets: Budget[] = statement.all(key.memberId, key.projectId, key.organizationId);
+      if (sharesLimitsOf !== null) {
+        const limits = shared.get(sharesLimitsOf, key.organizationId);
+        if (limits !== undefined && isCapped(limits)) budgets.push({ ...limits, scope: 'shared' });
+      }
+      if (budgets.length > 0) return budgets;
+      unbound.set(keyId, true, epoch);
+      return NONE;
+    },
   };
 }

@@ -1,12 +1,15 @@
+import { sql } from 'kysely';
 import { notFound } from '../../domain/errors.ts';
-import type { MinuteLimits } from '../../domain/rate-limits.ts';
-import { deleteBudget } from '../budgets/budgets.ts';
+import type { MinuteLimits } from '../../domain/limits.ts';
 import type { Database } from '../db/database.ts';
-import { countRows, mapPage, type Page, type PageRequest, readPage } from '../db/page.ts';
+import { countRows, insertSubject, mapPage, type Page, type PageRequest, readPage } from '../db/records.ts';
 import { build, toFlag } from '../db/sql.ts';
-import type { OrganizationsTable, Plan, ProjectsTable, Row } from '../db/tables.ts';
-import { deleteProviderKey, providerKeysOfProject } from '../providers/provider-keys.ts';
-import { insertSubject } from './insert-subject.ts';
+import type { OrganizationsTable, Plan, ProjectsTable, Row, StoredSecret } from '../db/tables.ts';
+import { deleteProviderKey, providerKeysOfProject } from '../providers/provider-key-records.ts';
+import { deleteBudget } from './budget-records.ts';
+import { addPlaygroundKeys, insertKey } from './key-records.ts';
+import { insertMasterKey } from './master-key-records.ts';
+import { insertMember } from './member-records.ts';
 
 export type OrganizationRecord = Row<OrganizationsTable>;
 
@@ -140,4 +143,80 @@ export function deleteProject(db: Database, organizationId: string, id: string, 
       deleteProviderKey(db, organizationId, providerKeyId, now);
     }
   });
+}
+
+/** An organization and what it begins with; ids and secrets are made by the caller. */
+export interface NewTenant {
+  readonly organization: { readonly id: string; readonly name: string };
+  readonly project: { readonly id: string; readonly name: string };
+  readonly owner: { readonly id: string; readonly email: string; readonly passwordHash: string | null };
+  readonly masterKey: StoredSecret & { readonly id: string; readonly description: string };
+  readonly key?: StoredSecret & { readonly id: string; readonly description: string };
+}
+
+/** True until the first organization exists. */
+export const isEmpty = (db: Database): boolean =>
+  db.get(build.selectFrom('organizations').select('id').limit(1)) === undefined;
+
+/** Creates an organization with its project, owner, master key, playground key and perhaps gateway key, all or nothing. */
+export function initializeTenant(db: Database, tenant: NewTenant, now: number): void {
+  const organizationId = tenant.organization.id;
+  db.transaction(() => {
+    insertOrganization(db, tenant.organization, now);
+    insertProject(db, { ...tenant.project, organizationId }, now);
+    insertMember(db, { ...tenant.owner, organizationId, name: null, role: 'owner' }, now);
+    insertMasterKey(db, { ...tenant.masterKey, organizationId, memberId: tenant.owner.id }, now);
+    if (tenant.key !== undefined) {
+      insertKey(
+        db,
+        {
+          ...tenant.key,
+          organizationId,
+          projectId: tenant.project.id,
+          createdBy: tenant.owner.id,
+          kind: 'regular',
+          expiresAt: null,
+          usageLimit: null,
+          periodUsageLimit: null,
+          periodUsageDurationValue: null,
+          periodUsageDurationUnit: null,
+        },
+        now,
+      );
+    }
+    addPlaygroundKeys(db, organizationId, { memberId: tenant.owner.id }, now);
+  });
+}
+
+/** By the prefix of an id: the table, and its column that says what people call it. */
+const NAMED = {
+  mem: ['members', 'email'],
+  proj: ['projects', 'name'],
+  key: ['keys', 'description'],
+  mkey: ['master_keys', 'description'],
+  rule: ['rules', 'description'],
+  grp: ['groups', 'name'],
+} as const;
+
+/**
+ * What people call members (e-mail), projects, groups, keys, master keys, rules and the organization (name or description), by their ids;
+ * those that were removed too, but for rules. What has no name, or is not the organization's, is missing.
+ */
+export function findNames(db: Database, organizationId: string, ids: Iterable<string>): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  const byPrefix = Map.groupBy(new Set(ids), (id) => id.slice(0, id.indexOf('_')));
+  if (byPrefix.has('org')) names.set(organizationId, getOrganization(db, organizationId).name);
+  for (const [prefix, [table, column]] of Object.entries(NAMED)) {
+    const wanted = byPrefix.get(prefix);
+    if (wanted === undefined) continue;
+    const rows = db.all(
+      build
+        .selectFrom(table)
+        .select(['id', sql<string | null>`${sql.ref(column)}`.as('name')])
+        .where('organizationId', '=', organizationId)
+        .where('id', 'in', wanted),
+    );
+    for (const { id, name } of rows) if (name) names.set(id, name);
+  }
+  return names;
 }

@@ -1,4 +1,4 @@
-import { listInputs } from '../../core/access/permitted-ids.ts';
+import { listInputs } from '../../core/reachable.ts';
 import { effectOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type {

@@ -1,4 +1,4 @@
-import { policyRevision } from '../../core/access/authorize.ts';
+import { policyRevision } from '../../core/authorize.ts';
 import { ApiError, notFound } from '../../domain/errors.ts';
 import type {
   AccessDiff,

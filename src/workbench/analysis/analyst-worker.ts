@@ -2,10 +2,10 @@ import { workerData } from 'node:worker_threads';
 import { catalogOf } from '../../catalog/catalog.ts';
 import { clientLeft, invalidRequest, policyUnavailable } from '../../domain/errors.ts';
 import { ManualClock } from '../../domain/time.ts';
-import { SharedProgress } from '../../lib/shared-progress.ts';
-import { PolicyFailure } from '../../policy/policy-failure.ts';
+import { SharedProgress } from '../../lib/threads.ts';
+import { PolicyFailure } from '../../policy/data-document.ts';
 import { openDatabase } from '../../store/db/database.ts';
-import { answerQuestions } from '../../store/threads/answer-questions.ts';
+import { answerQuestions } from '../../store/db/database-thread.ts';
 import { analyse } from './analyse.ts';
 import type { Analysis, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 

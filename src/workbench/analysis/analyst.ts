@@ -2,10 +2,10 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
-import type { SharedProgress } from '../../lib/shared-progress.ts';
-import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
+import type { SharedProgress } from '../../lib/threads.ts';
+import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
-import { createDatabaseThread } from '../../store/threads/database-thread.ts';
+import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import { tryBundle } from '../bundles/try-bundle.ts';
 import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
 

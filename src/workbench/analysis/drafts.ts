@@ -1,9 +1,8 @@
-import { KnownNames } from '../../core/models/known-names.ts';
-import { nameWarnings } from '../../core/models/rule-warnings.ts';
+import { KnownNames, nameWarnings } from '../../core/known-names.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { DraftRule, PolicyPlanChange, RuleCreate, Scope } from '../../generated/types.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake } from '../../lib/collections.ts';
 import { OWNERS, type Owners, type World, type WorldRule } from '../world/world.ts';
 import { placed } from '../world/world-document.ts';
 

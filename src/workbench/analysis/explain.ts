@@ -1,13 +1,12 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { comparePrice } from '../../catalog/cheapest.ts';
-import { actionOf, type ListScope, permittedIds } from '../../core/access/permitted-ids.ts';
-import type { RequestFacts } from '../../core/call/policy-facts.ts';
-import { noModelServed } from '../../core/models/aliases.ts';
-import { AUTO, choicesFor, choose, nothingFits } from '../../core/models/auto-choices.ts';
-import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/models/resolve.ts';
-import { canonicalAddress } from '../../domain/client-ip.ts';
+import { AUTO, choicesFor, choose, nothingFits } from '../../core/auto.ts';
+import type { RequestFacts } from '../../core/call.ts';
+import { noModelServed } from '../../core/reach.ts';
+import { actionOf, type ListScope, permittedIds } from '../../core/reachable.ts';
+import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/resolve.ts';
+import { canonicalAddress } from '../../domain/address.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import type { Mapping } from '../../domain/model.ts';
+import { comparePrice, type Mapping } from '../../domain/model.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
@@ -19,8 +18,7 @@ import type {
   PolicyInput,
 } from '../../generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../../policy/data-document.ts';
-import { denialMessage, type RuleNames } from '../../policy/denial-message.ts';
-import { denialReason } from '../../policy/denial-reason.ts';
+import { denialMessage, denialReason, type RuleNames } from '../../policy/denial.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from '../world/candidates.ts';

@@ -1,7 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import type { KnownNames } from '../../core/models/known-names.ts';
-import { didYouMean } from '../../core/models/rule-warnings.ts';
-import { parseRange } from '../../domain/client-ip.ts';
+import { didYouMean, type KnownNames } from '../../core/known-names.ts';
+import { parseRange } from '../../domain/address.ts';
 import { byList, entriesOf } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { LintFinding } from '../../generated/types.ts';

@@ -1,5 +1,5 @@
-import { actionOf } from '../../core/access/permitted-ids.ts';
-import { KnownNames } from '../../core/models/known-names.ts';
+import { KnownNames } from '../../core/known-names.ts';
+import { actionOf } from '../../core/reachable.ts';
 import { effectOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { withName } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';

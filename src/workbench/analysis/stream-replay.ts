@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ReplayProgress } from '../../generated/types.ts';
-import { SharedProgress } from '../../lib/shared-progress.ts';
+import { SharedProgress } from '../../lib/threads.ts';
 import type { Analysis } from './analysis-job.ts';
 
 /** Milliseconds between two looks at how far it is. */

@@ -3,8 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { RESERVED_DATA } from '../../policy/archive/archived-bundle.ts';
-import { type ArchiveFiles, readArchive } from '../../policy/archive/read-archive.ts';
+import { type ArchiveFiles, RESERVED_DATA, readArchive } from '../../policy/archive/read-archive.ts';
 import { SIGNATURES } from '../../policy/archive/signature.ts';
 import { POLICY_DIRECTORY } from '../../policy/bundle.ts';
 import { tarGz } from '../export/export-archive.ts';

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
-import { archivedBundle } from '../../policy/archive/archived-bundle.ts';
-import { readArchive } from '../../policy/archive/read-archive.ts';
+import { archivedBundle, readArchive } from '../../policy/archive/read-archive.ts';
 import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
 import { readKeptArchive, standingIn } from '../../store/bundles/bundle-files.ts';
 

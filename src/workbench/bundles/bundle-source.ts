@@ -1,8 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createTransport, type Transport } from '../../net/transport.ts';
 import { TransportError } from '../../net/transport-error.ts';
-import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
-import { MAX_ARCHIVE_BYTES } from '../../policy/archive/read-archive.ts';
+import { BundleRefused, MAX_ARCHIVE_BYTES } from '../../policy/archive/read-archive.ts';
 
 /** Where archives come from. */
 export interface BundleSource {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config, PolicyBundleConfig } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-value.ts';
+import { ConfigError } from '../../config/variables.ts';
 import { type Clock, formatTime } from '../../domain/time.ts';
 import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
-import type { PolicyInForce, PolicyStatus } from '../../policy/active-policy.ts';
-import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
+import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
+import type { PolicyInForce, PolicyStatus } from '../../policy/pdp.ts';
 import {
   archiveDigest,
   bundleStateVersion,
@@ -19,7 +19,7 @@ import {
   withActive,
   writeBundleState,
 } from '../../store/bundles/bundle-files.ts';
-import type { Telemetry } from '../../telemetry.ts';
+import type { Telemetry } from '../../telemetry/telemetry.ts';
 import { type BundleSource, fileSource, serverSource } from './bundle-source.ts';
 import { readTrust } from './read-trust.ts';
 import { tryBundle } from './try-bundle.ts';

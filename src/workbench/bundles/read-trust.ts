@@ -1,7 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import type { BundleTrustConfig } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-value.ts';
+import { ConfigError } from '../../config/variables.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
 
 /** Whose signatures the settings ask for. @throws ConfigError */

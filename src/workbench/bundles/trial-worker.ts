@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads';
-import { BundleRefused } from '../../policy/archive/bundle-refused.ts';
+import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
+import { PolicyFailure } from '../../policy/data-document.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
-import { PolicyFailure } from '../../policy/policy-failure.ts';
-import { selfTestFault } from '../../policy/self-test-cases.ts';
+import { selfTestFault } from '../../policy/self-test.ts';
 import type { Offer, Verdict } from './try-bundle.ts';
 
 async function tried(offer: Offer): Promise<PolicyBundle> {
@@ -15,7 +15,7 @@ async function tried(offer: Offer): Promise<PolicyBundle> {
   // Loaded only here: the policy of the installation needs neither.
   const { readArchive } = await import('../../policy/archive/read-archive.ts');
   const { verifySignature } = await import('../../policy/archive/signature.ts');
-  const { archivedBundle } = await import('../../policy/archive/archived-bundle.ts');
+  const { archivedBundle } = await import('../../policy/archive/read-archive.ts');
   const files = readArchive(offer.archive);
   const signedAs = offer.trust === null ? undefined : await verifySignature(files, offer.trust);
   const bundle: PolicyBundle = { ...archivedBundle(files), signedAs };

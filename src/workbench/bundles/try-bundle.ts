@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { Thread, ThreadTimeout } from '../../lib/thread.ts';
-import { BundleRefused, type RefusalCode } from '../../policy/archive/bundle-refused.ts';
+import { Thread, ThreadTimeout } from '../../lib/threads.ts';
+import { BundleRefused, type RefusalCode } from '../../policy/archive/read-archive.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 

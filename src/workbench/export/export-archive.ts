@@ -1,7 +1,7 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { makeFolders } from '../../folders.ts';
+import { makeFolders } from '../../lib/files.ts';
 import type { ExportFiles } from './export-bundle.ts';
 
 const BLOCK = 512;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { WorldDocument } from '../../generated/types.ts';
+import { policySources } from '../../policy/bundle.ts';
 import { dataDocument } from '../../policy/data-document.ts';
-import { policySources } from '../../policy/source-digest.ts';
 import type { ExportedCases } from './export-cases.ts';
 
 export interface ExportContents extends ExportedCases {

@@ -1,9 +1,8 @@
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyDecision, PolicyInput } from '../../generated/types.ts';
-import { compileSubjectRules, dataDocument } from '../../policy/data-document.ts';
+import { compileSubjectRules, dataDocument, PolicyFailure } from '../../policy/data-document.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
-import { PolicyFailure } from '../../policy/policy-failure.ts';
 import { describeRequest } from '../fixtures/fixture-expectations.ts';
 import type { LoadedFixture } from '../fixtures/fixture-file.ts';
 import type { Given } from '../fixtures/fixture-given.ts';

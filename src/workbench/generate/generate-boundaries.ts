@@ -1,5 +1,5 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { formatAddress, parseRange } from '../../domain/client-ip.ts';
+import { formatAddress, parseRange } from '../../domain/address.ts';
 import { byKind, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from '../../domain/money.ts';

@@ -1,5 +1,5 @@
 import type { Catalog } from '../../catalog/catalog.ts';
-import { canonicalModelId } from '../../config/upstream-config.ts';
+import { canonicalModelId } from '../../config/upstreams.ts';
 import { type Mapping, mappingNames } from '../../domain/model.ts';
 import type { FixtureMapping, FixtureModel } from '../../generated/types.ts';
 import { writeMapping } from '../fixtures/fixture-mapping.ts';

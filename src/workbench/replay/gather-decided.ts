@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../domain/errors.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake } from '../../lib/collections.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { listOrigins, pagesOfDecided } from '../../store/ledger/logged-verdicts.ts';

@@ -1,5 +1,5 @@
 import type { PolicyCandidate, PolicyInput } from '../../generated/types.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake } from '../../lib/collections.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import {

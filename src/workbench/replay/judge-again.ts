@@ -1,10 +1,9 @@
-import { recordedResult } from '../../core/access/authorize.ts';
+import { recordedResult } from '../../core/authorize.ts';
 import type { PolicyDecision, PolicyInput, ReplayResult, ReplayUnjudged } from '../../generated/types.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
-import { compileSubjectRules, type DataDocument, dataDocument } from '../../policy/data-document.ts';
-import { type DenialReason, denialReason } from '../../policy/denial-reason.ts';
+import { getOrMake } from '../../lib/collections.ts';
+import { compileSubjectRules, type DataDocument, dataDocument, PolicyFailure } from '../../policy/data-document.ts';
+import { type DenialReason, denialReason } from '../../policy/denial.ts';
 import type { Pdp } from '../../policy/pdp.ts';
-import { PolicyFailure } from '../../policy/policy-failure.ts';
 import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
 import { keySubjects, type RuleWorld, type WorldSubject } from '../world/world.ts';

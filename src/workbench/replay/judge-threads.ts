@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { Thread } from '../../lib/thread.ts';
+import { Thread } from '../../lib/threads.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import type { RuleWorld, World } from '../world/world.ts';
 import type { JudgedVerdict } from './judge-verdicts.ts';

@@ -1,11 +1,11 @@
-import { policyRevision } from '../../core/access/authorize.ts';
+import { policyRevision } from '../../core/authorize.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { ReplayDimension, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { decisionIds, inOrderOfData } from '../../store/ledger/logged-verdicts.ts';
-import { findNames } from '../../store/tenants/names.ts';
+import { findNames } from '../../store/tenants/tenants.ts';
 import type { OnProgress } from '../world/judges.ts';
 import type { World } from '../world/world.ts';
 import type { ChangeGroup } from './change-groups.ts';

@@ -1,6 +1,5 @@
 import type { DenialStep, PolicyInput, PolicyViolation, ReplayChange, ReplayRule } from '../../generated/types.ts';
-import type { DenialReason } from '../../policy/denial-reason.ts';
-import { permittedBy } from '../../policy/permitted-by.ts';
+import { type DenialReason, permittedBy } from '../../policy/denial.ts';
 import type { LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
 import type { Judgement } from './judge-again.ts';
 

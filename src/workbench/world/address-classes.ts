@@ -1,4 +1,4 @@
-import { type AddressRange, formatAddress, parseAddress } from '../../domain/client-ip.ts';
+import { type AddressRange, formatAddress, parseAddress } from '../../domain/address.ts';
 
 /** Addresses from `first` to `last`, both included. */
 export interface Interval {

@@ -1,11 +1,8 @@
-import { aliasesOf, expanded } from '../../core/models/aliases.ts';
-import { credentialsOf } from '../../core/models/credentials.ts';
-import { type SeeMapping, seenBy } from '../../core/models/own-tags.ts';
-import type { Reach } from '../../core/models/reach.ts';
-import { meaningOf, type OwnModels } from '../../core/models/resolve.ts';
+import { aliasesOf, credentialsOf, expanded, type Reach, type SeeMapping, seenBy } from '../../core/reach.ts';
+import { meaningOf, type OwnModels } from '../../core/resolve.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { Alias, OrganizationProviders } from '../../domain/provider.ts';
-import { getOrMake } from '../../lib/get-or-make.ts';
+import { getOrMake } from '../../lib/collections.ts';
 import { activeMappings, type World } from './world.ts';
 
 /** Whose calls they are. */

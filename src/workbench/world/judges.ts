@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
-import { Thread } from '../../lib/thread.ts';
+import { Thread } from '../../lib/threads.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { type SubjectChange, subjectChange } from './subject-change.ts';

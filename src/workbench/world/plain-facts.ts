@@ -1,5 +1,5 @@
-import { policyTime, type RequestFacts, worstCases } from '../../core/call/policy-facts.ts';
-import { chatDemand, type Demand, imageDemand, MODERATION_DEMAND } from '../../core/price/demand.ts';
+import { policyTime, type RequestFacts, worstCases } from '../../core/call.ts';
+import { chatDemand, type Demand, imageDemand, MODERATION_DEMAND } from '../../core/worst-case.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { FixtureFacts, PolicyInput } from '../../generated/types.ts';

@@ -1,4 +1,4 @@
-import { actionOf } from '../../core/access/permitted-ids.ts';
+import { actionOf } from '../../core/reachable.ts';
 import { effectOf, factsOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { type AddressSet, EVERY_ADDRESS, intersect, isEmpty, NO_ADDRESS, subtract } from './address-classes.ts';

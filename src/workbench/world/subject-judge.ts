@@ -1,5 +1,5 @@
-import { listInputs } from '../../core/access/permitted-ids.ts';
-import { type AddressRange, parseRange } from '../../domain/client-ip.ts';
+import { listInputs } from '../../core/reachable.ts';
+import { type AddressRange, parseRange } from '../../domain/address.ts';
 import { entriesOf, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { PolicyInput, PolicySubject, PolicyViolation } from '../../generated/types.ts';

@@ -1,5 +1,5 @@
-import type { CatalogModel } from '../../catalog/catalog-model.ts';
-import { modelsFor, servedWith } from '../../core/models/list-models.ts';
+import type { CatalogModel } from '../../catalog/catalog-file.ts';
+import { modelsFor, servedWith } from '../../core/list-models.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { formatAddresses } from './address-classes.ts';
 import { type Caller, credentialsIn, mappingsOf, ownModels } from './candidates.ts';

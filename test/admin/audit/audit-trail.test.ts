@@ -54,9 +54,9 @@ import { createInvitation, revokeInvitation } from '../../../src/admin/tenants/i
 import { changeMember, removeMember } from '../../../src/admin/tenants/members.ts';
 import { changeOrganization } from '../../../src/admin/tenants/organizations.ts';
 import { changeProject, createProject, deleteProject } from '../../../src/admin/tenants/projects.ts';
-import { SECRET_PREFIX } from '../../../src/domain/secret.ts';
+import { SECRET_PREFIX } from '../../../src/domain/id.ts';
 import type { AuditRecord } from '../../../src/generated/types.ts';
-import { verifyAuditChain } from '../../../src/store/audit/audit-chain.ts';
+import { verifyAuditChain } from '../../../src/store/audit/audit-entries.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import {

@@ -10,7 +10,7 @@ import { readRule } from '../../../src/domain/rule-content.ts';
 import type { FolderOwner, IamRule, PolicyFolder } from '../../../src/generated/types.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import type { Database } from '../../../src/store/db/database.ts';
-import { changeGroupHolders, insertGroup } from '../../../src/store/tenants/groups.ts';
+import { changeGroupHolders, insertGroup } from '../../../src/store/tenants/group-records.ts';
 import { accessDiff } from '../../../src/workbench/analysis/diff.ts';
 import { replacementsOf, withRule } from '../../../src/workbench/analysis/drafts.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';

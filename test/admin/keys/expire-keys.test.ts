@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { startExpiringKeys } from '../../../src/admin/keys/expire-keys.ts';
 import { createKey, getKey } from '../../../src/admin/keys/keys.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { listAuditEntries } from '../../../src/store/audit/audit.ts';
+import { listAuditEntries } from '../../../src/store/audit/audit-entries.ts';
 import { cli, ID, owner, pepper, seededDatabase, startMs } from '../tenants.ts';
 
 it('the job marks a key inactive once its time to live has passed, and no other key', async () => {

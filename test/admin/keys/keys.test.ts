@@ -11,13 +11,12 @@ import {
   rollKey,
 } from '../../../src/admin/keys/keys.ts';
 import { createPlatformKey } from '../../../src/admin/keys/platform-keys.ts';
-import { hashSecret } from '../../../src/domain/secret.ts';
-import { createBudgetReads } from '../../../src/store/budgets/budget-reads.ts';
+import { hashSecret } from '../../../src/domain/id.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { Freshness } from '../../../src/store/db/freshness.ts';
-import { createKeyReads, type KeyReads } from '../../../src/store/tenants/key-credential.ts';
-import { findKey } from '../../../src/store/tenants/keys.ts';
-import { removeMember } from '../../../src/store/tenants/members.ts';
+import { createBudgetReads, createKeyReads, type KeyReads } from '../../../src/store/tenants/key-credential.ts';
+import { findKey } from '../../../src/store/tenants/key-records.ts';
+import { removeMember } from '../../../src/store/tenants/member-records.ts';
 import { getOrganization } from '../../../src/store/tenants/tenants.ts';
 import { admin, cli, developer, ID, masked, owner, pepper, START, seededDatabase, startMs } from '../tenants.ts';
 

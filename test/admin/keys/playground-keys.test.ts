@@ -6,7 +6,7 @@ import { removeMember } from '../../../src/admin/tenants/members.ts';
 import { createProject, deleteProject } from '../../../src/admin/tenants/projects.ts';
 import { refusal } from '../../../src/domain/api-key.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { findKey, listKeys as storedKeys } from '../../../src/store/tenants/keys.ts';
+import { findKey, listKeys as storedKeys } from '../../../src/store/tenants/key-records.ts';
 import { auditKey, cli, ID, owner, pepper, seededDatabase, startMs } from '../tenants.ts';
 
 let db: Database;

@@ -18,7 +18,7 @@ import { createPlatformKey } from '../../../src/admin/keys/platform-keys.ts';
 import { playgroundKey } from '../../../src/admin/keys/playground-keys.ts';
 import { createRule, listRules } from '../../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import type { Pepper } from '../../../src/domain/secret.ts';
+import type { Pepper } from '../../../src/domain/id.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { KeyRecord } from '../../../src/generated/types.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';

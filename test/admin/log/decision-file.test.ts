@@ -7,7 +7,7 @@ import { DecisionFile, type FileProgress } from '../../../src/admin/log/decision
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { positionNow } from '../../../src/store/ledger/call-follower.ts';
-import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
+import { CALL_STATES } from '../../../src/store/ledger/statements.ts';
 import { addTenant, newDecision, START, storeWithTenant, temporaryDirectory } from '../../store/fixture.ts';
 import { insertCall, type StoredCall } from '../../support/stored-calls.ts';
 

@@ -5,11 +5,11 @@ import { newId } from '../../../src/domain/id.ts';
 import { Turns } from '../../../src/domain/turns.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { createCallReferences } from '../../../src/store/ledger/call-references.ts';
-import { BLOCK } from '../../../src/store/ledger/index-cells.ts';
-import { nextReportCounts } from '../../../src/store/ledger/report-counts.ts';
+import { nextReportCounts } from '../../../src/store/ledger/call-follower.ts';
+import { BLOCK } from '../../../src/store/ledger/call-index.ts';
+import { createCallReferences } from '../../../src/store/ledger/references.ts';
 import { insertRule } from '../../../src/store/rules/rules.ts';
-import { createTelemetry } from '../../../src/telemetry.ts';
+import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { newDecision, START, storeWithTenant } from '../../store/fixture.ts';
 import { insertCall } from '../../support/stored-calls.ts';
 

@@ -15,7 +15,7 @@ import { StaleRules } from '../../../src/admin/rules/judged-change.ts';
 import { getRuleOwner, listRuleOwners, type RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../../src/generated/types.ts';
 import type { Database } from '../../../src/store/db/database.ts';
-import { prepareSubjectRules } from '../../../src/store/rules/rule-reads.ts';
+import { prepareSubjectRules } from '../../../src/store/rules/rules.ts';
 import { getOrganization, updateOrganization } from '../../../src/store/tenants/tenants.ts';
 import { admin, catalog, cli, developer, ID, masked, owner, START, seededDatabase, startMs } from '../tenants.ts';
 

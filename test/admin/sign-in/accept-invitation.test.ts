@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
 import { createInvitation, getInvitation, revokeInvitation } from '../../../src/admin/tenants/invitations.ts';
 import { getMember, removeMember } from '../../../src/admin/tenants/members.ts';
-import { generateSecret, type Pepper } from '../../../src/domain/secret.ts';
+import { generateSecret, type Pepper } from '../../../src/domain/id.ts';
 import type { Database } from '../../../src/store/db/database.ts';
-import { listKeys } from '../../../src/store/tenants/keys.ts';
-import { insertMember } from '../../../src/store/tenants/members.ts';
+import { listKeys } from '../../../src/store/tenants/key-records.ts';
+import { insertMember } from '../../../src/store/tenants/member-records.ts';
 import { insertProject } from '../../../src/store/tenants/tenants.ts';
 import { admin, cli, ID, owner, pepper, seededDatabase, startMs } from '../tenants.ts';
 

@@ -9,7 +9,7 @@ import { usageReport } from '../../../src/admin/usage/usage-report.ts';
 import { createContainer } from '../../../src/container.ts';
 import { idsFrom } from '../../../src/domain/id.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { verifyAuditChain } from '../../../src/store/audit/audit-chain.ts';
+import { verifyAuditChain } from '../../../src/store/audit/audit-entries.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';

@@ -9,7 +9,7 @@ import {
   validateModelList,
   validateModerationAnswer,
 } from '../../../src/generated/validators.js';
-import { isRecord, record } from '../../../src/providers/wire/json.ts';
+import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
 import { eventsOf } from '../../support/chat.ts';
 import type { Answer } from '../../support/request.ts';
 import { mayCall } from './keys.ts';

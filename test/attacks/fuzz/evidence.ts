@@ -1,7 +1,7 @@
 // What was seen of calls from outside, against what the ledger says of them.
 import { MAX_AMOUNT, usdNumber } from '../../../src/domain/money.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { numbersFrom } from '../../../src/store/ledger/call-number.ts';
+import { numbersFrom } from '../../../src/store/ledger/statements.ts';
 import { findLedgerFaults } from '../../crash/invariants.ts';
 import { NO_500, type Served } from './checks.ts';
 import type { Findings, StepRecord } from './findings.ts';

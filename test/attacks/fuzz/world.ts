@@ -7,7 +7,7 @@ import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.t
 import { startSession } from '../../../src/admin/sign-in/sessions.ts';
 import { createOrganization } from '../../../src/admin/tenants/create-organization.ts';
 import type { Tenant } from '../../../src/admin/tenants/new-tenant.ts';
-import { isRecord, record } from '../../../src/providers/wire/json.ts';
+import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';

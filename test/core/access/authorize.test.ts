@@ -4,25 +4,20 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { changeGroup, createGroup } from '../../../src/admin/rules/groups.ts';
 import { createRule } from '../../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import { createAuthenticate } from '../../../src/core/access/authenticate.ts';
-import type { Permitted } from '../../../src/core/access/authorize.ts';
-import * as authorizeModule from '../../../src/core/access/authorize.ts';
-import type { CallContext } from '../../../src/core/access/call-context.ts';
-import { createDocuments } from '../../../src/core/access/documents.ts';
-import type { Principal } from '../../../src/core/access/principal.ts';
+import * as authorizeModule from '../../../src/core/authorize.ts';
+import { type CallContext, createDocuments, type Permitted, type Principal } from '../../../src/core/authorize.ts';
+import { createAuthenticate } from '../../../src/core/caller.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
+import { hashSecret } from '../../../src/domain/id.ts';
 import type { Mapping } from '../../../src/domain/model.ts';
-import { hashSecret } from '../../../src/domain/secret.ts';
 import { systemClock } from '../../../src/domain/time.ts';
-import { createActivePolicy } from '../../../src/policy/active-policy.ts';
-import type { Pdp } from '../../../src/policy/pdp.ts';
-import { createPdp } from '../../../src/policy/pdp.ts';
-import { PolicyFailure } from '../../../src/policy/policy-failure.ts';
+import { PolicyFailure } from '../../../src/policy/data-document.ts';
+import { createActivePolicy, createPdp, type Pdp } from '../../../src/policy/pdp.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
-import { rehash } from '../../../src/store/secrets/rehash.ts';
+import { rehash } from '../../../src/store/secrets/rotate-secrets.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
-import { createTelemetry } from '../../../src/telemetry.ts';
+import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { createPolicyKeeper } from '../../../src/workbench/bundles/policy-keeper.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 
@@ -120,9 +115,13 @@ describe('a Permitted', () => {
     expect(Object.keys(authorizeModule).sort()).toEqual([
       'Denial',
       'authorize',
+      'createDocuments',
       'decisionRecord',
       'policyRevision',
       'recordedResult',
+      'subjectsOf',
+      'tellDenial',
+      'toApiError',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Rate, Rates, rateLimitExceeded, type Standing } from '../../../src/core/access/rate-limit.ts';
-import type { KeyRate } from '../../../src/domain/rate-limits.ts';
+import { type Rate, Rates, rateLimitExceeded, type Standing } from '../../../src/core/caller.ts';
+import type { KeyRate } from '../../../src/domain/limits.ts';
 
 const OFF = {
   chat: undefined,

@@ -1,8 +1,8 @@
 // Answers that are read on another thread: the result is the same as here.
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Answers, createAnswers } from '../../../src/core/call/answers.ts';
-import { type AnswerKind, readAnswer } from '../../../src/core/call/read-answer.ts';
-import type { Target } from '../../../src/core/models/reach.ts';
+import { type AnswerKind, readAnswer } from '../../../src/core/provider-answer.ts';
+import type { Target } from '../../../src/core/reach.ts';
+import { type Answers, createAnswers } from '../../../src/core/target-exchange.ts';
 import { overloaded } from '../../../src/domain/errors.ts';
 import type { WireFormat } from '../../../src/domain/provider.ts';
 import { gatheredResponse } from '../../../src/net/exchange.ts';

@@ -4,7 +4,7 @@ import { createContainer } from '../../../src/container.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { validatePolicyInput } from '../../../src/generated/validators.js';
 import { createPdp } from '../../../src/policy/pdp.ts';
-import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
+import { CALL_STATES } from '../../../src/store/ledger/statements.ts';
 import { chat, faulty, hello } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRows, decisionRows, keySums } from '../../support/rows.ts';

@@ -1,7 +1,6 @@
 // Which targets rest (src/core/README.md, "order").
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Health } from '../../../src/core/call/health.ts';
-import type { Target } from '../../../src/core/models/reach.ts';
+import { Health, type Target } from '../../../src/core/reach.ts';
 import { TEXT_ONLY } from '../../../src/domain/model.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { openAiAdapter } from '../../../src/providers/openai/openai.ts';

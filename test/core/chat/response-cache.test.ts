@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type CachedAnswer, ResponseCache } from '../../../src/core/chat/response-cache.ts';
+import { type CachedAnswer, ResponseCache } from '../../../src/core/chat-answer.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { NO_USAGE } from '../../../src/domain/usage.ts';
 import { mappingOf } from '../../providers/answers.ts';

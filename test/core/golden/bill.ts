@@ -1,5 +1,5 @@
-import { type Cost, costOf } from '../../../src/core/price/meter.ts';
-import { Produced } from '../../../src/core/price/produced.ts';
+import { type Cost, costOf } from '../../../src/core/cost.ts';
+import { Produced } from '../../../src/core/provider-answer.ts';
 import type { Prices, PriceTier } from '../../../src/domain/model.ts';
 import { formatUsd } from '../../../src/domain/money.ts';
 import { NO_USAGE, type Usage } from '../../../src/domain/usage.ts';

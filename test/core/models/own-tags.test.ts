@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seenBy, statesFact } from '../../../src/core/models/own-tags.ts';
+import { seenBy, statesFact } from '../../../src/core/reach.ts';
 import { type Mapping, TEXT_ONLY } from '../../../src/domain/model.ts';
 
 const mapping = (providerId: string, tags: readonly string[]): Mapping => ({

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { KnownNames } from '../../../src/core/models/known-names.ts';
-import { ruleWarnings } from '../../../src/core/models/rule-warnings.ts';
+import { KnownNames, ruleWarnings } from '../../../src/core/known-names.ts';
 import { canonicalRule } from '../../../src/domain/rule-content.ts';
 import type { RuleCreate } from '../../../src/generated/types.ts';
 import { catalog } from '../../admin/tenants.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
-import { unnamedModels } from '../../../src/core/models/unnamed-models.ts';
+import { unnamedModels } from '../../../src/core/auto.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 
 const clock = new ManualClock('2026-11-25T12:00:00Z');

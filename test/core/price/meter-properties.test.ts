@@ -1,7 +1,7 @@
 // The arithmetic of costs against an oracle that charges token by token in exact fractions, and what must hold of any cost.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Cost, costOf } from '../../../src/core/price/meter.ts';
+import { type Cost, costOf } from '../../../src/core/cost.ts';
 import type { Prices, PriceTier } from '../../../src/domain/model.ts';
 import { PICO_PER_USD } from '../../../src/domain/money.ts';
 import { normaliseUsage, type Usage } from '../../../src/domain/usage.ts';

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { Produced } from '../../../src/core/price/produced.ts';
+import { Produced } from '../../../src/core/provider-answer.ts';
 import type { Mapping } from '../../../src/domain/model.ts';
 import { NO_USAGE, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest, CompletionMessage } from '../../../src/generated/types.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SaidText } from '../../../src/core/price/said-text.ts';
+import { SaidText } from '../../../src/core/provider-answer.ts';
 
 const KEPT = 64 * 1024;
 

@@ -2,11 +2,17 @@
 import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, it } from 'vitest';
-import { chatDemand, type Demand, imageDemand } from '../../../src/core/price/demand.ts';
-import { costOf } from '../../../src/core/price/meter.ts';
-import { boundOf, outputLimit, worstCaseOf } from '../../../src/core/price/worst-case.ts';
+import { costOf } from '../../../src/core/cost.ts';
+import {
+  boundOf,
+  chatDemand,
+  type Demand,
+  imageDemand,
+  outputLimit,
+  worstCaseOf,
+} from '../../../src/core/worst-case.ts';
+import type { Bound } from '../../../src/domain/limits.ts';
 import { type Mapping, type Prices, TEXT_ONLY } from '../../../src/domain/model.ts';
-import type { Bound } from '../../../src/domain/reservation.ts';
 import { normaliseUsage, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest, ContentPart } from '../../../src/generated/types.ts';
 

@@ -1,7 +1,16 @@
 // The most that a call may cost: what a key with a limit holds back for it.
 import { describe, expect, it } from 'vitest';
-import { ALLOWANCES, chatDemand as demandOf, imageDemand, MODERATION_DEMAND } from '../../../src/core/price/demand.ts';
-import { boundOf, isPriced, outputLimit, unpricedCall, worstCaseOf } from '../../../src/core/price/worst-case.ts';
+import {
+  ALLOWANCES,
+  boundOf,
+  chatDemand as demandOf,
+  imageDemand,
+  isPriced,
+  MODERATION_DEMAND,
+  outputLimit,
+  unpricedCall,
+  worstCaseOf,
+} from '../../../src/core/worst-case.ts';
 import { type Mapping, TEXT_ONLY } from '../../../src/domain/model.ts';
 import type { ChatRequest, ContentPart } from '../../../src/generated/types.ts';
 

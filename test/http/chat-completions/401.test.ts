@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteKey } from '../../../src/admin/keys/keys.ts';
 import { type BudgetOwner, changeBudget, getBudget } from '../../../src/admin/tenants/budgets.ts';
-import { generateSecret } from '../../../src/domain/secret.ts';
+import { generateSecret } from '../../../src/domain/id.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { BudgetPatch } from '../../../src/generated/types.ts';
 import { bearer, chat, completionOf, errorOf, hello, JSON_TYPE, post } from '../../support/chat.ts';

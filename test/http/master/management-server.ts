@@ -3,16 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createLogReader } from '../../../src/admin/log/log-reader.ts';
 import { createUsageReporter } from '../../../src/admin/usage/usage-reporter.ts';
-import { Rates } from '../../../src/core/access/rate-limit.ts';
+import { Rates } from '../../../src/core/caller.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
-import { listen } from '../../../src/http/connection/listen.ts';
-import { Load } from '../../../src/http/load.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
-import type { Readiness } from '../../../src/http/routes/health.ts';
+import type { Readiness } from '../../../src/http/operational.ts';
+import { listen } from '../../../src/http/server.ts';
+import { Load } from '../../../src/http/state.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
-import { createTelemetry } from '../../../src/telemetry.ts';
+import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
 import {
   auditKey,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSignInLink } from '../../../src/admin/sign-in/sign-in-links.ts';
 import { createInvitation, revokeInvitation } from '../../../src/admin/tenants/invitations.ts';
 import { removeMember } from '../../../src/admin/tenants/members.ts';
-import { generateSecret } from '../../../src/domain/secret.ts';
+import { generateSecret } from '../../../src/domain/id.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { HOUR, isSignedIn, PAGES, PASSWORD, type SignInGateway, signIn, startSignIn } from './members.ts';
 

@@ -3,7 +3,7 @@
 import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
 import { newMember } from '../../../src/admin/tenants/new-member.ts';
 import { newId } from '../../../src/domain/id.ts';
-import { hashPassword } from '../../../src/domain/password.ts';
+import { hashPassword } from '../../../src/domain/identity.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { Role } from '../../../src/store/db/tables.ts';
 import { Browser } from '../../support/browser.ts';

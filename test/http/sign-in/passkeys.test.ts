@@ -1,6 +1,6 @@
 // Passkeys, with an authenticator in software: added, used without an e-mail, refused in every way that matters, removed.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeMember } from '../../../src/store/tenants/members.ts';
+import { removeMember } from '../../../src/store/tenants/member-records.ts';
 import { Authenticator, type Faults } from '../../support/authenticator.ts';
 import type { Browser } from '../../support/browser.ts';
 import type { Answer } from '../../support/request.ts';

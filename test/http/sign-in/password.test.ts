@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createOrganization } from '../../../src/admin/tenants/create-organization.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
-import { removeMember } from '../../../src/store/tenants/members.ts';
+import { removeMember } from '../../../src/store/tenants/member-records.ts';
 import { alertsOf } from '../../support/browser.ts';
 import { isSignedIn, MINUTE, PAGES, PASSWORD, type SignInGateway, signIn, startSignIn } from './members.ts';
 

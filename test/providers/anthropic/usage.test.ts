@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../../src/domain/usage.ts';
-import { anthropicUsage, reportUsage } from '../../../src/providers/anthropic/usage.ts';
+import { anthropicUsage, reportUsage } from '../../../src/providers/anthropic/answer.ts';
 
 /** The usage of an answer that reports these, one after the other. */
 const usageOf = (...reports: unknown[]) => anthropicUsage(reports.reduce(reportUsage, {}));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_USAGE } from '../../../src/domain/usage.ts';
-import { openAiUsage } from '../../../src/providers/openai/usage.ts';
+import { openAiUsage } from '../../../src/providers/openai/answer.ts';
 
 describe('openAiUsage', () => {
   it('reads every count', () => {

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { jsonSample } from '../../../src/providers/sandbox/json-sample.ts';
+import { jsonSample } from '../../../src/providers/sandbox/chat.ts';
 import { type Sandbox, startSandbox } from '../../../src/providers/sandbox/sandbox.ts';
 import { openRaw } from '../../support/raw.ts';
 import { type Answer, send } from '../../support/request.ts';

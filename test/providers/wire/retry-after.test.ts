@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { retryAfterMs } from '../../../src/providers/wire/retry-after.ts';
+import { retryAfterMs } from '../../../src/providers/wire/upstream-error.ts';
 
 const clock = new ManualClock('2026-01-02T03:04:05.500Z');
 

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TransportError, timeoutError, toTransportError } from '../../../src/net/transport-error.ts';
 import { openAiAdapter } from '../../../src/providers/openai/openai.ts';
-import { causeOf, explainCause } from '../../../src/providers/wire/attempt-cause.ts';
-import { scrub } from '../../../src/providers/wire/scrub.ts';
-import { fromTransportError } from '../../../src/providers/wire/upstream-error.ts';
+import { causeOf, explainCause, fromTransportError, scrub } from '../../../src/providers/wire/upstream-error.ts';
 import { gathered } from '../answers.ts';
 
 const SECRET = 'operator-secret-1';

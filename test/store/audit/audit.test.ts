@@ -1,6 +1,11 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { appendAuditEntry, listAuditEntries, type NewAuditEntry } from '../../../src/store/audit/audit.ts';
-import { type ChainVerdict, verifyAuditChain } from '../../../src/store/audit/audit-chain.ts';
+import {
+  appendAuditEntry,
+  type ChainVerdict,
+  listAuditEntries,
+  type NewAuditEntry,
+  verifyAuditChain,
+} from '../../../src/store/audit/audit-entries.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 

@@ -1,6 +1,6 @@
 import { ManualClock } from '../../../src/domain/time.ts';
 import { createStore } from '../../../src/store/store.ts';
-import { updateKey } from '../../../src/store/tenants/keys.ts';
+import { updateKey } from '../../../src/store/tenants/key-records.ts';
 
 const [path = '', organizationId = '', keyId = ''] = process.argv.slice(2);
 const store = createStore({ path, clock: new ManualClock(42) });

@@ -1,4 +1,4 @@
-import { lockDataDir } from '../../../src/store/db/lock.ts';
+import { lockDataDir } from '../../../src/store/db/data-dir.ts';
 
 lockDataDir(process.argv[2] ?? '');
 process.stdout.write('locked\n');

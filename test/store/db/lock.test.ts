@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { lockDataDir } from '../../../src/store/db/lock.ts';
+import { lockDataDir } from '../../../src/store/db/data-dir.ts';
 import { startChild } from '../child.ts';
 import { temporaryDirectory } from '../fixture.ts';
 

@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { cutText } from '../../../src/store/db/cut-text.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { joinStored, prepareTextParts, readJoined, type TextParts } from '../../../src/store/db/text-parts.ts';
-import { getDataDocument } from '../../../src/store/ledger/decisions.ts';
+import { cutText, joinStored, prepareTextParts, readJoined, type TextParts } from '../../../src/store/db/text-parts.ts';
+import { getDataDocument } from '../../../src/store/ledger/references.ts';
 import { textParts } from '../../../src/store/migrations/0003-text-parts.ts';
 import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
-import { prepareSubjectRules } from '../../../src/store/rules/rule-reads.ts';
+import { prepareSubjectRules } from '../../../src/store/rules/rules.ts';
 import { costing, decisionIdOf, newCall, newDecision, storeWithTenant, temporaryDirectory } from '../fixture.ts';
 
 /** As a long rule has it: entries of some 40 characters. */

@@ -1,15 +1,13 @@
 // The search for calls finds what a look at each of them finds, whatever part of the ledger is indexed.
 import { BlockList } from 'node:net';
 import { expect, test } from 'vitest';
-import { parseAddressOrRange } from '../../../src/domain/client-ip.ts';
+import { parseAddressOrRange } from '../../../src/domain/address.ts';
 import { bytesOfId, idLike, idsFrom, newId } from '../../../src/domain/id.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { nextBlock, storeBlock } from '../../../src/store/ledger/call-index.ts';
+import { BLOCK, nextBlock, storeBlock } from '../../../src/store/ledger/call-index.ts';
 import { type CallFilter, getLoggedCall, searchCalls, searchDecided } from '../../../src/store/ledger/call-log.ts';
-import { createCallReferences } from '../../../src/store/ledger/call-references.ts';
-import { getDataDocument, getDecision } from '../../../src/store/ledger/decisions.ts';
-import { BLOCK } from '../../../src/store/ledger/index-cells.ts';
+import { createCallReferences, getDataDocument, getDecision } from '../../../src/store/ledger/references.ts';
 import { forgetCalls, forgetReferences } from '../../../src/store/ledger/retention.ts';
 import { insertCall } from '../../support/stored-calls.ts';
 import { newDecision, START, storeWithTenant } from '../fixture.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { idsFrom } from '../../../src/domain/id.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { getDataDocument, getDecision } from '../../../src/store/ledger/decisions.ts';
+import { getDataDocument, getDecision } from '../../../src/store/ledger/references.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { costing, decisionIdOf, newCall, newDecision, settlement, storeWithTenant, type Tenant } from '../fixture.ts';
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { build } from '../../../src/store/db/sql.ts';
 import { createStore } from '../../../src/store/store.ts';
-import { getKey } from '../../../src/store/tenants/keys.ts';
+import { getKey } from '../../../src/store/tenants/key-records.ts';
 import { getOrganization, updateOrganization } from '../../../src/store/tenants/tenants.ts';
 import { startChild } from '../child.ts';
 import { storeWithTenant } from '../fixture.ts';

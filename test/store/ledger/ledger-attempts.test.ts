@@ -1,9 +1,9 @@
 // Another attempt of an open call: what the failed ones cost is held back besides the reservation (src/admin/README.md, "hard
 // cap").
 import { describe, expect, test } from 'vitest';
-import { getBudget, setBudget } from '../../../src/store/budgets/budgets.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { insertKey, type NewKey } from '../../../src/store/tenants/keys.ts';
+import { getBudget, setBudget } from '../../../src/store/tenants/budget-records.ts';
+import { insertKey, type NewKey } from '../../../src/store/tenants/key-records.ts';
 import { costing, newCall, newDecision, newKey, settlement, storeWithTenant } from '../fixture.ts';
 
 /** A key with limits of its own, and a call of it that holds 100 back. */

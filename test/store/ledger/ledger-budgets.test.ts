@@ -2,14 +2,14 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
-import { type BudgetScope, type NewLimits, runningPeriod } from '../../../src/domain/spend-limits.ts';
-import { type BudgetOwner, getBudget, setBudget } from '../../../src/store/budgets/budgets.ts';
+import { type BudgetScope, type NewLimits, runningPeriod } from '../../../src/domain/limits.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import type { OpenCall } from '../../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
-import { findPlaygroundKey, insertKey, type NewKey } from '../../../src/store/tenants/keys.ts';
-import { insertMember, removeMember } from '../../../src/store/tenants/members.ts';
+import { type BudgetOwner, getBudget, setBudget } from '../../../src/store/tenants/budget-records.ts';
+import { findPlaygroundKey, insertKey, type NewKey } from '../../../src/store/tenants/key-records.ts';
+import { insertMember, removeMember } from '../../../src/store/tenants/member-records.ts';
 import { deleteProject, insertProject } from '../../../src/store/tenants/tenants.ts';
 import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant, type Tenant } from '../fixture.ts';
 

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError, unauthorized } from '../../../src/domain/errors.ts';
-import { isCapped, limitChanges, type NewPeriod, runningPeriod } from '../../../src/domain/spend-limits.ts';
+import { isCapped, limitChanges, type NewPeriod, runningPeriod } from '../../../src/domain/limits.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import type { FindWorstCase, OpenCall } from '../../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
-import { getKey, insertKey, type NewKey, updateKey } from '../../../src/store/tenants/keys.ts';
+import { getKey, insertKey, type NewKey, updateKey } from '../../../src/store/tenants/key-records.ts';
 import {
   costing,
   decisionIdOf,

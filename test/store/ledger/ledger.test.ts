@@ -3,9 +3,9 @@ import { newId } from '../../../src/domain/id.ts';
 import { MAX_AMOUNT } from '../../../src/domain/money.ts';
 import { formatTime } from '../../../src/domain/time.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { getDataDocument, getDecision } from '../../../src/store/ledger/decisions.ts';
+import { getDataDocument, getDecision } from '../../../src/store/ledger/references.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { getKey, insertKey, updateKey } from '../../../src/store/tenants/keys.ts';
+import { getKey, insertKey, updateKey } from '../../../src/store/tenants/key-records.ts';
 import {
   costing,
   decisionIdOf,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { build } from '../../../src/store/db/sql.ts';
 import { createStore } from '../../../src/store/store.ts';
-import { getKey, insertKey } from '../../../src/store/tenants/keys.ts';
+import { getKey, insertKey } from '../../../src/store/tenants/key-records.ts';
 import { costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from '../fixture.ts';
 
 test('what a crash left open is booked at its reservation, in its window, and marked recovered, once', async () => {

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { nextReportCounts, storeReportCounts } from '../../../src/store/ledger/report-counts.ts';
-import type { RuleRecord } from '../../../src/store/rules/rules.ts';
-import { getRule, insertRule, updateRule } from '../../../src/store/rules/rules.ts';
+import { nextReportCounts, storeReportCounts } from '../../../src/store/ledger/call-follower.ts';
+import { getRule, insertRule, type RuleRecord, updateRule } from '../../../src/store/rules/rules.ts';
 import { insertCall } from '../../support/stored-calls.ts';
 import { newDecision, START, storeWithTenant } from '../fixture.ts';
 

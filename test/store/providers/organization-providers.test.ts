@@ -1,12 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
-import { insertAlias } from '../../../src/store/providers/aliases.ts';
+import { insertAlias, insertTagSet } from '../../../src/store/providers/custom-names.ts';
 import {
   type CustomModelRecord,
+  deleteCustomProvider,
   insertCustomModel,
+  insertCustomProvider,
   type NewCustomModel,
-} from '../../../src/store/providers/custom-models.ts';
-import { deleteCustomProvider, insertCustomProvider } from '../../../src/store/providers/custom-providers.ts';
+} from '../../../src/store/providers/custom-provider-records.ts';
 import {
   deleteProviderKey,
   insertProviderKey,
@@ -14,8 +15,7 @@ import {
   type NewProviderKey,
   placeProviderKey,
   updateProviderKey,
-} from '../../../src/store/providers/provider-keys.ts';
-import { insertTagSet } from '../../../src/store/providers/tag-sets.ts';
+} from '../../../src/store/providers/provider-key-records.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { updateOrganization } from '../../../src/store/tenants/tenants.ts';
 import { addTenant, storeWithTenant } from '../fixture.ts';

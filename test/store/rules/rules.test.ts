@@ -9,8 +9,8 @@ import {
   type RuleRecord,
   updateRule,
 } from '../../../src/store/rules/rules.ts';
-import { insertKey } from '../../../src/store/tenants/keys.ts';
-import { findNames } from '../../../src/store/tenants/names.ts';
+import { insertKey } from '../../../src/store/tenants/key-records.ts';
+import { findNames } from '../../../src/store/tenants/tenants.ts';
 import { addTenant, newKey, START, storeWithTenant } from '../fixture.ts';
 
 /** Stands in for the compiler of admin/: enough to see which rules it was given. */

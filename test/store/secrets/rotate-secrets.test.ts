@@ -2,22 +2,25 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
-import { openSecret, sealSecret } from '../../../src/domain/sealed-secret.ts';
+import { openSecret, sealSecret } from '../../../src/domain/provider.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { deleteProviderKey, insertProviderKey, listProviderKeys } from '../../../src/store/providers/provider-keys.ts';
-import { resealProviderKeys } from '../../../src/store/secrets/reseal.ts';
+import {
+  deleteProviderKey,
+  insertProviderKey,
+  listProviderKeys,
+} from '../../../src/store/providers/provider-key-records.ts';
 import {
   addEncryptionKey,
   dropPepper,
+  resealProviderKeys,
   rotateEncryptionKey,
   rotatePepper,
 } from '../../../src/store/secrets/rotate-secrets.ts';
-import { readSecretNeeds } from '../../../src/store/secrets/secret-needs.ts';
-import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
+import { loadSecrets, readSecretNeeds } from '../../../src/store/secrets/secrets.ts';
 import { createStore } from '../../../src/store/store.ts';
-import { insertKey } from '../../../src/store/tenants/keys.ts';
+import { insertKey } from '../../../src/store/tenants/key-records.ts';
 import { addTenant, newKey, START, type Tenant, temporaryDirectory } from '../fixture.ts';
 
 const record = (): void => {};

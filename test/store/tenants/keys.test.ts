@@ -11,8 +11,8 @@ import {
   listExpiredKeys,
   listKeys,
   updateKey,
-} from '../../../src/store/tenants/keys.ts';
-import { removeMember } from '../../../src/store/tenants/members.ts';
+} from '../../../src/store/tenants/key-records.ts';
+import { removeMember } from '../../../src/store/tenants/member-records.ts';
 import { deleteProject, updateOrganization, updateProject } from '../../../src/store/tenants/tenants.ts';
 import { addTenant, costing, newCall, newDecision, newKey, START, settlement, storeWithTenant } from '../fixture.ts';
 

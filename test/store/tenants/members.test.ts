@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import { isEmpty } from '../../../src/store/tenants/initialize-tenant.ts';
 import {
   deleteMasterKey,
   findMasterKeyByHash,
@@ -9,15 +8,21 @@ import {
   insertMasterKey,
   listMasterKeys,
   touchMasterKey,
-} from '../../../src/store/tenants/master-keys.ts';
+} from '../../../src/store/tenants/master-key-records.ts';
 import {
   getMember,
   insertMember,
   listMembers,
   removeMember,
   updateMember,
-} from '../../../src/store/tenants/members.ts';
-import { getOrganization, getProject, insertProject, listProjects } from '../../../src/store/tenants/tenants.ts';
+} from '../../../src/store/tenants/member-records.ts';
+import {
+  getOrganization,
+  getProject,
+  insertProject,
+  isEmpty,
+  listProjects,
+} from '../../../src/store/tenants/tenants.ts';
 import { addTenant, START, storeWithTenant, type Tenant } from '../fixture.ts';
 
 const missing = expect.objectContaining({ status: 404, code: 'not_found' });

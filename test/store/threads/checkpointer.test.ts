@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { type Checkpointer, createCheckpointer } from '../../../src/store/threads/checkpointer.ts';
+import { type Checkpointer, createCheckpointer, type Database, openDatabase } from '../../../src/store/db/database.ts';
 
 let folder: string;
 let db: Database;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import type { Mapping } from '../../../src/domain/model.ts';
 import type { AccessDiff } from '../../../src/generated/types.ts';
-import { getOrMake } from '../../../src/lib/get-or-make.ts';
+import { getOrMake } from '../../../src/lib/collections.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { accessOverview, accessReport } from '../../../src/workbench/analysis/access.ts';

@@ -1,8 +1,7 @@
 /** Explanations against brute force: every set of rules is taken away, every other mapping is tried. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { comparePrice } from '../../../src/catalog/cheapest.ts';
-import type { Mapping } from '../../../src/domain/model.ts';
+import { comparePrice, type Mapping } from '../../../src/domain/model.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { explain, readCall } from '../../../src/workbench/analysis/explain.ts';
 import { keySubjects, type WorldSubject } from '../../../src/workbench/world/world.ts';

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { FixtureFacts } from '../../../src/generated/types.ts';
-import { archivedBundle } from '../../../src/policy/archive/archived-bundle.ts';
-import { readArchive } from '../../../src/policy/archive/read-archive.ts';
+import { archivedBundle, readArchive } from '../../../src/policy/archive/read-archive.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { explain, readCall } from '../../../src/workbench/analysis/explain.ts';
 import { rule, type SmallCredentials, type SmallRules, smallWorld } from '../small-world.ts';

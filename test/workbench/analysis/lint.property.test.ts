@@ -1,7 +1,7 @@
 /** Lint against brute force: each rule is taken away, and every cell asked of the policy as one whole call. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { canonicalAddress } from '../../../src/domain/client-ip.ts';
+import { canonicalAddress } from '../../../src/domain/address.ts';
 import type { Mapping } from '../../../src/domain/model.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { lintedMappings, lintWorld } from '../../../src/workbench/analysis/lint.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { inputDocument } from '../../../src/policy/input-document.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { CALL_STATES } from '../../../src/store/ledger/ledger-statements.ts';
+import { CALL_STATES } from '../../../src/store/ledger/statements.ts';
 import { tighten } from '../../../src/workbench/analysis/tighten.ts';
 import { findTightenSubject } from '../../../src/workbench/analysis/tighten-subject.ts';
 import { keySubjects, type World } from '../../../src/workbench/world/world.ts';

@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { ReplayChange } from '../../../src/generated/types.ts';
-import { getOrMake } from '../../../src/lib/get-or-make.ts';
-import { denialReason } from '../../../src/policy/denial-reason.ts';
+import { getOrMake } from '../../../src/lib/collections.ts';
+import { denialReason } from '../../../src/policy/denial.ts';
 import { inputDocument } from '../../../src/policy/input-document.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { openDatabase } from '../../../src/store/db/database.ts';

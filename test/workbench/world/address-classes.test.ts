@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseRange } from '../../../src/domain/client-ip.ts';
+import { parseRange } from '../../../src/domain/address.ts';
 import {
   addressClasses,
   addressesOf,

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { readConfig } from '../../../src/config/config.ts';
-import { servedProviders } from '../../../src/config/service-provider.ts';
+import { servedProviders } from '../../../src/config/upstreams.ts';
 import { createProviders } from '../../../src/providers/providers.ts';
 import type { Database } from '../../../src/store/db/database.ts';
-import { insertCustomProvider } from '../../../src/store/providers/custom-providers.ts';
-import { insertProviderKey } from '../../../src/store/providers/provider-keys.ts';
+import { insertCustomProvider } from '../../../src/store/providers/custom-provider-records.ts';
+import { insertProviderKey } from '../../../src/store/providers/provider-key-records.ts';
 import { credentialsIn, partsOf } from '../../../src/workbench/world/candidates.ts';
 import { activeMappings, readWorld, type World, worldOf } from '../../../src/workbench/world/world.ts';
 import { catalog, ID, pepper, seededDatabase, startMs } from '../../admin/tenants.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../../../src/domain/secret.ts';
-import { removeMember, updateMember } from '../../../../src/store/tenants/members.ts';
+import { generateSecret } from '../../../../src/domain/id.ts';
+import { removeMember, updateMember } from '../../../../src/store/tenants/member-records.ts';
 import { ID, startMs } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { getMasterKey } from '../../../../src/store/tenants/master-keys.ts';
+import { getMasterKey } from '../../../../src/store/tenants/master-key-records.ts';
 import { ID, owner, startMs } from '../../../admin/tenants.ts';
 import { bearer } from '../../../support/chat.ts';
 import { newDataDir, startGateway } from '../../../support/gateway.ts';

@@ -1,6 +1,6 @@
 // GET …/iam/{ruleId}/evidence: the decisions that a rule in mode `report` would have changed.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { nextReportCounts, storeReportCounts } from '../../../../src/store/ledger/report-counts.ts';
+import { nextReportCounts, storeReportCounts } from '../../../../src/store/ledger/call-follower.ts';
 import { ID, START, startMs } from '../../../admin/tenants.ts';
 import { newDecision } from '../../../store/fixture.ts';
 import { insertCall } from '../../../support/stored-calls.ts';

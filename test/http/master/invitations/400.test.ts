@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../../../src/domain/id.ts';
-import { insertMember } from '../../../../src/store/tenants/members.ts';
+import { insertMember } from '../../../../src/store/tenants/member-records.ts';
 import { ID, startMs } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

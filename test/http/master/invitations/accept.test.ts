@@ -1,6 +1,6 @@
 // POST /v1/master/invitations/accept: the token in the body is all that is needed (issue 12, 17).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { generateSecret } from '../../../../src/domain/secret.ts';
+import { generateSecret } from '../../../../src/domain/id.ts';
 import { START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hashSecret } from '../../../../src/domain/secret.ts';
+import { hashSecret } from '../../../../src/domain/id.ts';
 import { ID, pepper, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, startManagementServer } from '../management-server.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countProviderKeys } from '../../../../src/store/providers/provider-keys.ts';
+import { countProviderKeys } from '../../../../src/store/providers/provider-key-records.ts';
 import { ID, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 import { addProviderKey } from '../provider-fixtures.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSecret } from '../../../../src/domain/sealed-secret.ts';
+import { openSecret } from '../../../../src/domain/provider.ts';
 import { encryptionKey, ID, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 import { addProviderKey, SECRET } from '../provider-fixtures.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openSecret } from '../../../../src/domain/sealed-secret.ts';
+import { openSecret } from '../../../../src/domain/provider.ts';
 import { encryptionKey, ID, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
 import { addCustomProvider, SECRET } from '../provider-fixtures.ts';

@@ -1,0 +1,201 @@
+import { servedProviders } from '../../config/upstreams.ts';
+import { policyRevision } from '../../core/authorize.ts';
+import { checkContent } from '../../domain/check-shape.ts';
+import { ApiError } from '../../domain/errors.ts';
+import type { AccessChanges, AccessDiff, EvaluateCall, FixtureFacts, LintFinding } from '../../generated/types.ts';
+import { validateFixtureFacts } from '../../generated/validators.js';
+import { counted } from '../../lib/text.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { accessOverview, accessReport } from '../../workbench/analysis/access.ts';
+import { accessDiff } from '../../workbench/analysis/diff.ts';
+import { explain, readCall } from '../../workbench/analysis/explain.ts';
+import { lintedMappings, lintWorld } from '../../workbench/analysis/lint.ts';
+import type { Shown } from '../../workbench/world/candidates.ts';
+import { type Holder, holdersOf } from '../../workbench/world/holders.ts';
+import { readWorld, type World } from '../../workbench/world/world.ts';
+import { keyId } from '../record-references.ts';
+import { warn } from '../terminal/output.ts';
+import { UsageError } from '../terminal/usage-faults.ts';
+import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
+import { showAccess, showDiff, showExplanation, showLint, showOverview } from './access-output.ts';
+import { inParts, policyOf, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
+
+interface CommonOptions {
+  readonly org?: string;
+  readonly json?: true;
+}
+
+export type AccessOptions = CommonOptions & Partial<Shown> & { readonly all?: true; readonly denied?: true };
+export type DiffOptions = CommonOptions & Partial<Shown> & { readonly draft?: string; readonly failOn?: 'new-access' };
+export type LintOptions = CommonOptions & { readonly strict?: true };
+export type ExplainOptions = CommonOptions &
+  Omit<EvaluateCall, 'facts'> & {
+    readonly key: string;
+    /** JSON text. */
+    readonly facts?: string;
+  };
+
+/** `portcullis access`. */
+export async function runAccess(
+  env: Environment,
+  reference: string | undefined,
+  options: AccessOptions,
+): Promise<void> {
+  if ((reference === undefined) !== (options.all === true)) {
+    throw new UsageError('Name a key or a member, or pass --all or --model.');
+  }
+  if (reference === undefined) {
+    const world = worldSources(env, options.org).current();
+    const overviews = await inParts([world], (mappings, within) =>
+      withJudges(env, mappings, (judges, progress) =>
+        accessOverview(judges, within(world), shownBy(options), progress),
+      ),
+    );
+    showOverview({ holders: overviews.flatMap(({ holders }) => holders) }, options);
+    return;
+  }
+  const { world, holder } = await inWorkspace(env, 'read', options.org, (workspace) => find(workspace, reference));
+  const report = withPdp(env, (pdp) => accessReport(pdp, world, holder, revisionOf(world, pdp), shownBy(options)));
+  showAccess(report, options);
+}
+
+const shownBy = ({ withoutCredential = false }: Partial<Shown>): Shown => ({ withoutCredential });
+
+/** `portcullis policy diff`. */
+export async function runDiff(
+  env: Environment,
+  before: string | undefined,
+  after: string | undefined,
+  options: DiffOptions,
+): Promise<void> {
+  if ((before === undefined) === (options.draft === undefined)) {
+    throw new UsageError('Name a source to compare with, or a --draft.');
+  }
+  const sources = worldSources(env, options.org);
+  const { was, is, warnings } = comparedWorlds(sources, before, after, options.draft);
+  const gated = options.failOn === 'new-access';
+  // Who cannot know what can be called must not take what the rules permit for out of reach.
+  const failsSafe =
+    gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
+  const shown: Shown = { withoutCredential: failsSafe || options.withoutCredential === true };
+  const diffs = await inParts([was, is], (mappings, within) =>
+    withJudges(env, mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
+  );
+  const diff = { ...allOf(diffs), warnings: [...warnings] };
+  showDiff(diff, { ...options, ...shown });
+  if (failsSafe) warn(NO_CREDENTIALS);
+  const gained = diff.gained + (shown.withoutCredential ? diff.withoutCredential.gained : 0);
+  if (gated && gained > 0) throw new Error(`${gained} newly permitted.`);
+}
+
+const NO_CREDENTIALS =
+  'note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.';
+
+/** Of several parts of the organizations. */
+function allOf(diffs: readonly AccessDiff[]): AccessDiff {
+  return {
+    ...changesOf(diffs),
+    ifEnforced: changesOf(diffs.map(({ ifEnforced }) => ifEnforced)),
+    changedRules: diffs.reduce((sum, { changedRules }) => sum + changedRules, 0),
+    warnings: diffs.flatMap(({ warnings }) => warnings),
+  };
+}
+
+function changesOf(parts: readonly AccessChanges[]): AccessChanges {
+  const sumOf = (count: (part: AccessChanges) => number): number => parts.reduce((sum, part) => sum + count(part), 0);
+  return {
+    gained: sumOf(({ gained }) => gained),
+    lost: sumOf(({ lost }) => lost),
+    withoutCredential: {
+      gained: sumOf(({ withoutCredential }) => withoutCredential.gained),
+      lost: sumOf(({ withoutCredential }) => withoutCredential.lost),
+    },
+    flips: parts.flatMap(({ flips }) => flips),
+  };
+}
+
+interface Compared {
+  readonly was: World;
+  readonly is: World;
+  /** Of a draft. */
+  readonly warnings: readonly string[];
+}
+
+function comparedWorlds(
+  sources: Sources,
+  before: string | undefined,
+  after: string | undefined,
+  draft: string | undefined,
+): Compared {
+  const at = (source: string | undefined): World => (source === undefined ? sources.current() : sources.at(source));
+  const was = at(before);
+  if (draft === undefined) return { was, is: at(after), warnings: [] };
+  const { world, warnings } = withDraftFile(was, draft);
+  return { was, is: world, warnings };
+}
+
+/** `portcullis policy lint`. */
+export async function runLint(env: Environment, source: string | undefined, options: LintOptions): Promise<void> {
+  const sources = worldSources(env, options.org);
+  const world = source === undefined ? sources.current() : sources.at(source);
+  const reports = await inParts([world], (mappings, within) =>
+    withJudges(env, lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
+  );
+  const found = reports.flatMap((report) => report.findings);
+  const findings = [...found.filter(isFirst), ...found.filter((each) => !isFirst(each))];
+  showLint({ findings }, options);
+  if (options.strict && findings.length > 0) throw new Error(`${counted(findings.length, 'finding')}.`);
+}
+
+const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';
+
+/** `portcullis policy explain`. */
+export async function runExplain(
+  env: Environment,
+  { key, org, json, facts, ...request }: ExplainOptions,
+): Promise<void> {
+  const call = facts === undefined ? request : { ...request, facts: readFacts(facts) };
+  const { world, stored, now } = await inWorkspace(env, 'read', org, (workspace) => {
+    const there = worldIn(workspace);
+    return { world: there, stored: there.keys.get(keyId(workspace, key)), now: workspace.now };
+  });
+  if (stored === undefined) throw new Error(`There is no key ${key}.`);
+  const asked = readCall(world, stored, call, now);
+  const explanation = withPdp(env, (pdp) => explain(pdp, world, stored, asked, revisionOf(world, pdp)));
+  showExplanation(explanation, json ? { json } : {});
+}
+
+/** @throws UsageError */
+function readFacts(text: string): FixtureFacts {
+  try {
+    return checkContent(validateFixtureFacts, JSON.parse(text));
+  } catch (error) {
+    if (error instanceof ApiError) throw new UsageError(`--facts: ${error.message}`, { cause: error });
+    throw new UsageError(`--facts is not JSON: ${text}`, { cause: error });
+  }
+}
+
+const worldIn = ({ db, installation, actor }: Workspace): World => readWorld(db, installation(), actor.organizationId);
+
+function find(workspace: Workspace, reference: string): { world: World; holder: Holder } {
+  const world = worldIn(workspace);
+  const isMember = reference.includes('@') || reference.startsWith('mem_');
+  const id = isMember ? reference : keyId(workspace, reference);
+  const holder = holdersOf(world).find((each) => each.id === id || (isMember && each.name === id.toLowerCase()));
+  if (holder === undefined) throw new Error(`There is no ${isMember ? 'member' : 'key'} ${reference}.`);
+  return { world, holder };
+}
+
+function withPdp<T>(env: Environment, work: (pdp: Pdp) => T): T {
+  const pdp = createPdp(policyOf(env));
+  try {
+    return work(pdp);
+  } finally {
+    pdp.close();
+  }
+}
+
+function revisionOf({ organizations }: World, { bundleDigest }: Pdp): string {
+  const [organization] = organizations.values();
+  return policyRevision(bundleDigest, organization?.ruleRevision ?? 0);
+}

@@ -1,0 +1,146 @@
+import { writeFileSync } from 'node:fs';
+import { appliedView, applyFolder, newlyPermitted, planView } from '../../admin/folder/apply-folder.ts';
+import { FolderFaults, type FolderPlan, type PlanOptions, readFolderPlan } from '../../admin/folder/plan-folder.ts';
+import { writeJudged } from '../../admin/rules/judged-change.ts';
+import type { AccessDiff, PolicyPlan } from '../../generated/types.ts';
+import { validatePolicyPlan } from '../../generated/validators.js';
+import { accessDiff } from '../../workbench/analysis/diff.ts';
+import { replacementsOf, withRule } from '../../workbench/analysis/drafts.ts';
+import { placeText } from '../../workbench/fixtures/report-text.ts';
+import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
+import { partsOf } from '../../workbench/world/candidates.ts';
+import { readWorld, type World } from '../../workbench/world/world.ts';
+import { checkWritable, readJsonFile } from '../terminal/arguments.ts';
+import { warn } from '../terminal/output.ts';
+import { UsageError } from '../terminal/usage-faults.ts';
+import { type Environment, inWorkspace, ruleWriteOf, type Workspace } from '../workspace.ts';
+import { folderAt, refusedFolder } from './folder-pull.ts';
+import { showApplied, showPlan } from './plan-output.ts';
+import { type DraftedWorld, withJudges } from './policy-world.ts';
+
+interface CommonOptions {
+  readonly org?: string;
+  readonly json?: true;
+  readonly withoutCredential?: true;
+  readonly prune?: true;
+  readonly failOn?: 'new-access';
+}
+
+export type PolicyPlanOptions = CommonOptions & { readonly out?: string };
+export type PolicyApplyOptions = CommonOptions & { readonly plan?: string; readonly revision?: string };
+
+/** A plan with the world that it was made for. */
+interface PlannedWorld {
+  readonly plan: FolderPlan;
+  readonly world: World;
+  readonly failOnNewAccess: boolean;
+}
+
+/** `portcullis policy plan`. */
+export async function runPolicyPlan(env: Environment, place: string, options: PolicyPlanOptions): Promise<void> {
+  const folder = folderAt(place);
+  if (options.out !== undefined) checkWritable(options.out);
+  const planned = await plan(env, folder, options, { prune: options.prune === true });
+  const access = await judge(env, planned, options);
+  const shown = planView(planned.plan, access);
+  if (options.out !== undefined) writeFileSync(options.out, `${JSON.stringify(shown, null, 2)}\n`);
+  show(folder, planned.plan, shown, options);
+  refuseNewAccess(access, options);
+}
+
+/** `portcullis policy apply`. */
+export async function runPolicyApply(env: Environment, place: string, options: PolicyApplyOptions): Promise<void> {
+  const folder = folderAt(place);
+  const reviewed = options.plan === undefined ? undefined : readPlan(options.plan);
+  const prune = options.prune === true || reviewed?.prune === true;
+  await writeJudged({
+    plan: () => plan(env, folder, options, { prune, ...(reviewed === undefined ? {} : { reviewed }) }),
+    judge: (planned: PlannedWorld) => judge(env, planned, options),
+    write: async (planned, access) => {
+      if (options.failOn !== undefined && isWider(access)) {
+        show(folder, planned.plan, planView(planned.plan, access), options);
+        refuseNewAccess(access, options);
+      }
+      const applied = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
+        applyFolder(db, actor, planned.plan, { revision: options.revision, now }),
+      );
+      showApplied(appliedView(applied, access), options, reviewed !== undefined);
+      warnOf(folder, planned.plan, options);
+    },
+  });
+}
+
+/** On the rules as they are now. @throws UsageError after a line for each fault of the folder */
+const plan = async (
+  env: Environment,
+  folder: ReadFolder,
+  { org, failOn }: CommonOptions,
+  options: PlanOptions,
+): Promise<PlannedWorld> => {
+  const planned = await inWorkspace(env, 'read', org, (workspace) => planIn(workspace, folder, options));
+  return { ...planned, failOnNewAccess: failOn !== undefined };
+};
+
+function planIn(workspace: Workspace, folder: ReadFolder, options: PlanOptions): Omit<PlannedWorld, 'failOnNewAccess'> {
+  const { db, actor, installation } = workspace;
+  try {
+    return db.snapshot(() => ({
+      plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace)),
+      world: readWorld(db, installation(), actor.organizationId),
+    }));
+  } catch (error) {
+    if (!(error instanceof FolderFaults)) throw error;
+    throw refusedFolder(error.faults.map(({ pointer, text }) => ({ place: folder.placeOf(pointer), message: text })));
+  }
+}
+
+/** The world as it would be after `policy apply`. */
+const worldAfter = ({ plan, world }: Pick<PlannedWorld, 'plan' | 'world'>): World =>
+  replacementsOf(planView(plan, null).changes).reduce(withRule, world);
+
+/** The world with the rules that a policy folder states, and the warnings of its plan. @throws UsageError as `policy plan` */
+export function withPolicyFolder(workspace: Workspace, place: string): DraftedWorld {
+  const folder = folderAt(place);
+  const planned = planIn(workspace, folder, { prune: false });
+  const warnings = planned.plan.warnings.map(({ pointer, text }) => warningText(folder, pointer, text));
+  return { world: worldAfter(planned), warnings };
+}
+
+const warningText = (folder: ReadFolder, pointer: string, text: string): string =>
+  `${placeText(folder.placeOf(pointer), process.cwd())}: ${text}`;
+
+async function judge(env: Environment, { plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
+  const withoutCredential = options.withoutCredential === true;
+  const after = worldAfter({ plan, world });
+  const [part] = partsOf([world]);
+  return withJudges(env, part?.mappings ?? [], (judges, progress) =>
+    accessDiff(judges, world, after, { withoutCredential }, progress),
+  );
+}
+
+function show(folder: ReadFolder, plan: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
+  showPlan(shown, options);
+  warnOf(folder, plan, options);
+}
+
+function warnOf(folder: ReadFolder, { warnings }: FolderPlan, { json }: CommonOptions): void {
+  if (json) return;
+  for (const { pointer, text } of warnings) warn(`warning: ${warningText(folder, pointer, text)}`);
+}
+
+const isWider = (access: AccessDiff | null): boolean => access === null || newlyPermitted(access) > 0;
+
+function refuseNewAccess(access: AccessDiff | null, { failOn }: CommonOptions): void {
+  if (failOn === undefined || access === null) return;
+  const count = newlyPermitted(access);
+  const uncallable = access.withoutCredential.gained;
+  const rest = uncallable === 0 ? '' : `, ${uncallable} of them without a credential to call them`;
+  if (count > 0) throw new Error(`${count} newly permitted${rest}.`);
+}
+
+/** What `policy plan --out` wrote. */
+function readPlan(file: string): PolicyPlan {
+  const content = readJsonFile(file);
+  if (validatePolicyPlan(content)) return content;
+  throw new UsageError(`${file} is not what \`portcullis policy plan --out\` writes.`);
+}

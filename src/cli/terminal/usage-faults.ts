@@ -1,0 +1,131 @@
+import { Option } from 'commander';
+import { ApiError } from '../../domain/errors.ts';
+import { type ConditionFields, factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
+import { entryOf } from '../../lib/text.ts';
+
+/** The command line asks for something that makes no sense: exit code 2, like an unknown option. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** What commander says of a faulty command line, without its jargon. */
+export function inOurWords(text: string): string {
+  const said = text.trimEnd().replace(/^error: /, '');
+  const value = 'command-argument value ';
+  const argument = said.lastIndexOf(" is invalid for argument '");
+  if (said.startsWith(value) && argument !== -1) {
+    const [, name = '', rest = ''] = /^ is invalid for argument '([^']*)'\.([\s\S]*)$/.exec(said.slice(argument)) ?? [];
+    return `<${name}>: ${said.slice(value.length, argument)} is not valid.${rest}`;
+  }
+  return said.replace(/^option '([^']*)' argument /, '$1: ').replace(' is invalid. ', ' is not valid. ');
+}
+
+/** Options by the field of the value that they fill, of each kind whose value is conditions. */
+type ConditionOptions = {
+  readonly [Kind in keyof ConditionFields]: {
+    /** What a sentence calls them. */
+    readonly called: string;
+    readonly fields: Readonly<Record<ConditionFields[Kind], Option>>;
+  };
+};
+
+/** The options that state conditions. @param more a word that each takes as well, when it has choices */
+export const conditionOptions = (...more: string[]): ConditionOptions => ({
+  pricing: {
+    called: 'Price options',
+    fields: {
+      pricingType: new Option('--type <type>', 'pricing rules: the type of price').choices(['free', 'paid', ...more]),
+      maxInputPrice: new Option('--max-input-price <usd>', 'pricing rules: USD per million input tokens'),
+      maxOutputPrice: new Option('--max-output-price <usd>', 'pricing rules: USD per million output tokens'),
+    },
+  },
+});
+
+/** By which option the command line takes a field of a request, or what it calls an argument. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  usageLimit: '--limit',
+  periodUsageLimit: '--period-limit',
+  periodUsageDurationValue: '--period',
+  description: '--description',
+  expiresAt: '--ttl',
+  baseUrl: '--base-url',
+  overlap: '--overlap',
+  label: '--label',
+  position: '--position',
+  weights: '--weights',
+  token: 'The token',
+  ownerEmail: '--owner',
+  address: '--address',
+  email: 'The e-mail',
+  name: 'The name',
+  pricing: '--price',
+  displayName: '--display-name',
+  contextLength: '--context-length',
+  maxOutput: '--max-output',
+  inputModalities: '--input',
+  outputModalities: '--output',
+  supportedParameters: '--parameters',
+  cacheDurationSeconds: '--cache-seconds',
+  granularity: '--by',
+  groupBy: '--group-by',
+  from: '--from',
+  to: '--to',
+  limit: '--limit',
+  cursor: '--cursor',
+  keyId: '--key',
+  memberId: '--member',
+  groupId: '--group',
+  ruleId: '--rule',
+  reason: '--reason',
+  revision: '--revision',
+  requestId: '--request',
+  clientRequestId: '--request',
+  targetId: '--target',
+  model: 'The model',
+  provider: 'The provider',
+  target: 'The target',
+  ...Object.fromEntries(RULE_TYPES.flatMap((type) => factsOf(type).list ?? []).map((list) => [list, 'The entry'])),
+  ...Object.fromEntries(
+    Object.values(conditionOptions()).flatMap(({ fields }) =>
+      Object.entries(fields).map(([field, { long }]) => [field, long ?? field]),
+    ),
+  ),
+};
+
+const NO_CHANGE = 'Say what to change: --help lists the options.';
+
+/** Faults of what was named as a whole. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  'The request body must hold at least one field.': NO_CHANGE,
+  'The request body must hold at least one field of the rule.': NO_CHANGE,
+  'The request body must hold at least one field of the group.': NO_CHANGE,
+  '/ruleValue must hold at least one field.': 'The rule would have no condition left: use rules remove instead.',
+};
+
+/** Of a field of a request, or a part of one. */
+const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
+
+/**
+ * A refused request in the words of the command line: with the option in the place of the field that it filled. What an option
+ * holds is wrong usage; what an argument names may also be refused for what is there already.
+ */
+export function inOptions(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.status !== 400) return error;
+  const sentence = entryOf(SENTENCES, error.message);
+  if (sentence !== undefined) return new UsageError(sentence);
+  if (error.param === null) return error;
+  const [, field = '', rest = ''] = POINTER.exec(error.param) ?? [];
+  const option = entryOf(OPTIONS, field);
+  if (option === undefined) return error;
+  const isOption = option.startsWith('--');
+  if (!error.message.startsWith(error.param)) {
+    return isOption ? new UsageError(`${option}: ${error.message}`) : new Error(error.message);
+  }
+  // An entry is recognized by its text, which the message quotes.
+  const place = isOption && rest !== '' ? `${option} ${rest.slice(1)}` : option;
+  // Null is written "none" on the command line.
+  const said = error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ');
+  return new UsageError(
+    `${place}${said.replace(/ \/([A-Za-z]+)/g, (text, other) => ` ${entryOf(OPTIONS, other) ?? text.slice(1)}`)}`,
+  );
+}

@@ -1,0 +1,447 @@
+import { type ApiError, invalidRequest } from '../domain/errors.ts';
+import type { Bound, Reservation, WorstCase } from '../domain/limits.ts';
+import type { Mapping, Prices } from '../domain/model.ts';
+import { guessTokens } from '../domain/usage.ts';
+import type { ChatMessage, ChatRequest, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
+import { googleOptions } from '../providers/google/request.ts';
+import { MAX_SEARCHES } from '../providers/wire/request-fields.ts';
+
+/** Tokens of one generated image, at most, where images are charged by the token. */
+const IMAGE_TOKENS = 8192;
+/** Images that a chat's choice may hold, at most, where each has a price. */
+const IMAGES_OF_CHOICE = 10;
+
+type PriceLists = Pick<Mapping, 'prices' | 'tiers'>;
+
+const listsOf = ({ prices, tiers = [] }: PriceLists): readonly Prices[] => [
+  prices,
+  ...tiers.map((tier) => tier.prices),
+];
+
+/** The highest of some prices over all lists, in pico-dollars; what has no known price costs nothing. */
+function highestPrice(lists: PriceLists, names: readonly (keyof Prices)[]): bigint {
+  let most = 0n;
+  for (const prices of listsOf(lists)) {
+    for (const name of names) {
+      const price = prices[name] ?? 0n;
+      if (price > most) most = price;
+    }
+  }
+  return most;
+}
+
+/** While a spend limit applies, a mapping whose charge for the action cannot be told may not serve: the limit could not be kept. */
+export const isPriced = (mapping: Mapping, action: PolicyInput['action']): boolean =>
+  listsOf(mapping).every((prices) => hasPrices(prices, mapping.freeFlag, action));
+
+function hasPrices(prices: Prices, freeFlag: boolean, action: PolicyInput['action']): boolean {
+  const { prompt, completion, output_image: imageToken, per_image: image, request } = prices;
+  switch (action) {
+    case 'chat':
+      return prompt !== undefined && completion !== undefined;
+    case 'image':
+      return image !== undefined || (prompt !== undefined && (imageToken ?? completion) !== undefined);
+    case 'moderation':
+      // Nobody reports its tokens: a price for them could not be charged.
+      return prompt === 0n || request !== undefined || freeFlag;
+  }
+}
+
+/**
+ * The longest answer where the caller names none: the mapping's own, cut to the room that its context has next to a prompt of the
+ * usual density; else the context without a dense prompt, since a provider refuses a maximum that does not fit; else the default.
+ */
+function ownMaximum({ maxOutput, contextLength }: Mapping, { textTokens, defaultMaxOutputTokens }: Demand): number {
+  if (contextLength === undefined) return maxOutput ?? defaultMaxOutputTokens;
+  const room = contextLength - (maxOutput === undefined ? Math.ceil(textTokens / 2) : guessTokens(textTokens));
+  return Math.max(1, Math.min(maxOutput ?? room, room));
+}
+
+function largestOutput(mapping: Mapping, demand: Demand): number {
+  const { maxOutputTokens: named } = demand;
+  if (named === undefined) return ownMaximum(mapping, demand);
+  return Math.min(named, mapping.maxOutput ?? named);
+}
+
+function inputPrices({ hasAudio, hasPictures }: Demand): (keyof Prices)[] {
+  return [
+    'prompt',
+    'input_cache_read',
+    'input_cache_write',
+    'input_cache_write_1h',
+    ...(hasAudio ? (['input_audio', 'input_audio_cache_read'] as const) : []),
+    ...(hasPictures ? (['input_image'] as const) : []),
+  ];
+}
+
+const outputPrices = ({ speaks }: Demand, { outputModalities }: Mapping): (keyof Prices)[] => [
+  'completion',
+  'internal_reasoning',
+  'output_image',
+  ...(speaks || !outputModalities.includes('text') ? (['output_audio'] as const) : []),
+];
+
+/**
+ * The most that a mapping may charge for a request: `costOf` of no usage within its bounds is more (src/admin/README.md, "hard
+ * cap"). Undefined: unknown, since a price is missing.
+ */
+export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
+  const { action, searches } = demand;
+  if (!isPriced(mapping, action)) return undefined;
+  const request = highestPrice(mapping, ['request']);
+  if (action === 'moderation') return { fixed: request, perOutputToken: 0n, maxOutputTokens: 0 };
+
+  const window = action === 'chat' ? (mapping.contextLength ?? demand.mediaTokens) : demand.mediaTokens;
+  const inputTokens = demand.textTokens + Math.min(demand.mediaTokens, window);
+  const choices = BigInt(demand.choices);
+  const outputPrice = highestPrice(mapping, outputPrices(demand, mapping));
+  const imagePrice = highestPrice(mapping, ['per_image']);
+  const prompt =
+    request +
+    BigInt(inputTokens) * highestPrice(mapping, inputPrices(demand)) +
+    BigInt(demand.promptImages) * highestPrice(mapping, ['image']);
+  if (action === 'image') {
+    const tokens = BigInt(Math.min(IMAGE_TOKENS, mapping.maxOutput ?? IMAGE_TOKENS));
+    return { fixed: prompt + choices * (imagePrice + tokens * outputPrice), perOutputToken: 0n, maxOutputTokens: 0 };
+  }
+
+  const fixed =
+    prompt +
+    BigInt(searches) * highestPrice(mapping, ['web_search']) +
+    choices * (BigInt(IMAGES_OF_CHOICE) * imagePrice + BigInt(demand.predictedTokens) * outputPrice);
+  const maxOutputTokens = outputPrice === 0n ? 0 : largestOutput(mapping, demand);
+  return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
+}
+
+/** What a mapping charges at most, when the answer is as long as it may be. */
+export const mostOf = (bound: Bound): bigint => costAt(bound, bound.maxOutputTokens);
+
+const costAt = ({ fixed, perOutputToken, maxOutputTokens }: Bound, tokens: number): bigint =>
+  fixed + perOutputToken * BigInt(Math.min(tokens, maxOutputTokens));
+
+/** Output tokens of each choice that an amount pays for; undefined: as many as may come. */
+function affordable(bound: Bound, amount: bigint): number | undefined {
+  if (mostOf(bound) <= amount) return undefined;
+  return Number((amount - bound.fixed) / bound.perOutputToken);
+}
+
+/**
+ * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
+ * with as much output as their key's limit pays for, but not with less than an answer needs.
+ */
+export function worstCaseOf(
+  bounds: readonly Bound[],
+  { action, maxOutputTokens: named, minOutputTokens }: Demand,
+): WorstCase {
+  const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
+  const at = (tokens: number): bigint =>
+    bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
+  if (action !== 'chat' || named !== undefined) {
+    const amount = at(most);
+    return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
+  }
+  return {
+    least: at(minOutputTokens),
+    within(amount) {
+      const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
+      return { amount: at(tokens), maxOutputTokens: tokens };
+    },
+  };
+}
+
+/** How long each choice of an answer may get, so that its cost stays within what was reserved. */
+export interface OutputLimit {
+  readonly tokens: number;
+  /** The caller named no maximum, or a larger one. */
+  readonly isOurs: boolean;
+  /** The limit that pays for no more, though the model could have given more. */
+  readonly cutBy: string | undefined;
+}
+
+/** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
+export function outputLimit(
+  bound: Bound | undefined,
+  reservation: Reservation,
+  named: number | undefined,
+): OutputLimit | undefined {
+  if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
+  const tokens = Math.min(bound.maxOutputTokens, reservation.maxOutputTokens ?? bound.maxOutputTokens);
+  return { tokens, isOurs: tokens !== named, cutBy: tokens < bound.maxOutputTokens ? reservation.limit : undefined };
+}
+
+/** The error for a key with a limit when no candidate has a known price: it is not the key's fault. */
+export function unpricedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
+  const [custom] = candidates.filter((mapping) => mapping.custom);
+  const what = action === 'moderation' ? 'price of a request' : 'price';
+  const advice =
+    custom === undefined
+      ? 'Name another model, or ask the operator to state its price (for an upstream: UPSTREAM_<NAME>_PRICES).'
+      : `Name another model, or have an administrator state its price (custom-models update ${custom.id} --price).`;
+  return invalidRequest(
+    `A usage limit applies to this API key, and no ${what} of the model is known at any permitted provider: the limit could not be kept. ${advice}`,
+    action === 'moderation' ? null : '/model',
+  );
+}
+
+/** The parts of a request that decide what its answer may cost. */
+export interface Demand {
+  readonly action: PolicyInput['action'];
+  /** Bytes of the body without media: no tokenizer makes more tokens of a text than it has bytes. */
+  readonly textTokens: number;
+  /** Allowances for what is no text. A model's context window bounds it. */
+  readonly mediaTokens: number;
+  readonly hasAudio: boolean;
+  readonly hasPictures: boolean;
+  /** Images in the prompt. */
+  readonly promptImages: number;
+  /** Answers asked for: choices of a chat, images. */
+  readonly choices: number;
+  /** Most output tokens of each choice, where the caller named them. */
+  readonly maxOutputTokens: number | undefined;
+  /** The same where nobody names them and neither the longest answer nor the context of the model is known. */
+  readonly defaultMaxOutputTokens: number;
+  /** Fewest to which a spend limit may shorten an answer of which the caller named no maximum. */
+  readonly minOutputTokens: number;
+  /** Of a predicted answer: what is not used of it is charged as output. */
+  readonly predictedTokens: number;
+  readonly speaks: boolean;
+  /** Most web searches; 0: none is asked for. */
+  readonly searches: number;
+}
+
+/**
+ * The most tokens that providers count for one part, and what the README states: an image of any size (GPT-4o mini counts most);
+ * a film or a file, of whose length nothing is known; an earlier spoken answer; what a search brings in.
+ */
+export const ALLOWANCES = {
+  image: 50_000,
+  film: 1_000_000,
+  file: 1_000_000,
+  spokenAnswer: 16_384,
+  search: 10_000,
+};
+/**
+ * Sound of these formats, by its data: 32 tokens a second, and none takes less than 6 kbit/s. In others, silence may be next to
+ * nothing.
+ */
+const MEASURED_AUDIO = /^(?:wav|mp3)$/i;
+const BASE64_PER_AUDIO_TOKEN = 24;
+const LEAST_AUDIO = 1000;
+/** Instructions that providers put before a request with tools. */
+const TOOL_INSTRUCTIONS = 1000;
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
+
+const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5));
+
+/** What some providers take in an image's place: a film, a sound, a document. */
+const NO_IMAGE =
+  /\.(?:3gpp?|aac|aiff?|avi|csv|flac|flv|html?|json|m4a|mov|mp3|mp4|mpe?g|oga|ogg|opus|pdf|txt|wav|webm|wmv|xml)$/i;
+
+/** Films, and files that were uploaded to Google: their addresses do not say what they are. */
+const NO_IMAGE_HOST =
+  /(?:^|\.)(?:youtube\.com|youtube-nocookie\.com|youtu\.be|generativelanguage\.googleapis\.com)\.?$/;
+
+function isImage(url: string): boolean {
+  if (isData(url)) return /^data:image\//i.test(url.slice(0, 11));
+  // Read as a fetch does: it drops blanks and line ends.
+  const parsed = URL.parse(url);
+  return !(NO_IMAGE.test(parsed?.pathname ?? url) || NO_IMAGE_HOST.test(parsed?.hostname ?? ''));
+}
+
+/** Sums what is no text. */
+class Media {
+  /** Of the body, to be left out of the count of its text. */
+  bytes = 0;
+  tokens = 0;
+  images = 0;
+  hasAudio = false;
+  hasPictures = false;
+
+  add(part: ContentPart): void {
+    if (part.type === 'text' || part.type === 'refusal') return;
+    if (part.type === 'image_url') this.#addImage(part.image_url?.url ?? '');
+    else if (part.type === 'input_audio')
+      this.#addAudio(part.input_audio?.data ?? '', part.input_audio?.format ?? 'wav');
+    else if (part.type === 'video_url') this.#addFilm(part.video_url?.url ?? '');
+    else this.#addFile(part.file?.file_data ?? '');
+  }
+
+  addSpokenAnswer(): void {
+    this.hasAudio = true;
+    this.tokens += ALLOWANCES.spokenAnswer;
+  }
+
+  /** What was stored at the provider. */
+  addCached(): void {
+    this.#addFile('');
+  }
+
+  #addImage(url: string): void {
+    this.images += 1;
+    if (!isImage(url)) {
+      this.#addFile(url);
+      return;
+    }
+    this.hasPictures = true;
+    this.tokens += ALLOWANCES.image;
+    if (isData(url)) this.bytes += bytesOf(url);
+  }
+
+  #addAudio(data: string, format: string): void {
+    if (!MEASURED_AUDIO.test(format)) {
+      this.#addFile(data);
+      return;
+    }
+    this.hasAudio = true;
+    this.tokens += Math.max(LEAST_AUDIO, Math.ceil(data.length / BASE64_PER_AUDIO_TOKEN));
+    this.bytes += bytesOf(data);
+  }
+
+  #addFilm(url: string): void {
+    this.hasAudio = true;
+    this.hasPictures = true;
+    this.tokens += ALLOWANCES.film;
+    if (isData(url)) this.bytes += bytesOf(url);
+  }
+
+  /** Anything may be in it. Its pages may be counted as pictures. */
+  #addFile(data: string): void {
+    this.hasAudio = true;
+    this.hasPictures = true;
+    this.tokens += ALLOWANCES.file;
+    this.bytes += bytesOf(data);
+  }
+}
+
+function mediaOf(request: ChatRequest): Media {
+  const media = new Media();
+  if (googleOptions(request).body.cachedContent !== undefined) media.addCached();
+  for (const message of request.messages) {
+    const { content, audio } = message;
+    if (audio !== undefined && audio !== null) media.addSpokenAnswer();
+    if (Array.isArray(content)) for (const part of content) media.add(part);
+    for (const url of returnedImages(message)) media.add({ type: 'image_url', image_url: { url } });
+  }
+  return media;
+}
+
+/** Images of an earlier answer, where our answers have them. */
+const returnedImages = ({ images }: ChatMessage): string[] =>
+  (images ?? []).map((image) => image.image_url?.url).filter((url) => url !== undefined);
+
+function searchesOf({ tools, web_search_options: options }: ChatRequest): number {
+  const searching = (tools ?? []).filter(({ type }) => type !== 'function' && type !== 'custom');
+  if (searching.length === 0 && (options === undefined || options === null)) return 0;
+  return Math.max(MAX_SEARCHES, ...searching.map(({ max_uses: uses }) => uses ?? 0));
+}
+
+/** What a chat asks for. */
+export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number, minOutputTokens: number): Demand {
+  const media = mediaOf(request);
+  const searches = searchesOf(request);
+  const tools = request.tools ?? [];
+  const instructions = tools.length > 0 || (request.functions ?? []).length > 0 ? TOOL_INSTRUCTIONS : 0;
+  return {
+    action: 'chat',
+    textTokens: bytesOf(request) - media.bytes + instructions,
+    mediaTokens: media.tokens + searches * ALLOWANCES.search,
+    hasAudio: media.hasAudio,
+    hasPictures: media.hasPictures,
+    promptImages: media.images,
+    choices: request.n ?? 1,
+    maxOutputTokens: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+    defaultMaxOutputTokens,
+    minOutputTokens,
+    predictedTokens: request.prediction === undefined || request.prediction === null ? 0 : bytesOf(request.prediction),
+    speaks: request.modalities?.includes('audio') === true || (request.audio !== undefined && request.audio !== null),
+    searches,
+  };
+}
+
+const NOTHING_BUT_TEXT = {
+  mediaTokens: 0,
+  hasAudio: false,
+  hasPictures: false,
+  promptImages: 0,
+  maxOutputTokens: undefined,
+  defaultMaxOutputTokens: 0,
+  minOutputTokens: 0,
+  predictedTokens: 0,
+  speaks: false,
+  searches: 0,
+} as const;
+
+/** What a request for images asks for. */
+export const imageDemand = (request: ImageRequest): Demand => ({
+  ...NOTHING_BUT_TEXT,
+  action: 'image',
+  textTokens: bytesOf(request),
+  choices: request.n ?? 1,
+});
+
+/** What any moderation asks for: no tokens are charged for it, whatever it judges. */
+export const MODERATION_DEMAND: Demand = { ...NOTHING_BUT_TEXT, action: 'moderation', textTokens: 0, choices: 1 };
+
+/** What a request holds for a model to read, as an estimate sees it. */
+interface PromptContent {
+  /** Each counted by itself. */
+  readonly texts: readonly string[];
+  /** Allowances for what is no text. */
+  readonly imageTokens: number;
+  readonly audioTokens: number;
+  readonly videoTokens: number;
+  /** Allowances for files, and what the form of a chat adds. */
+  readonly otherTokens: number;
+}
+
+/** An image of 1024 by 1024 pixels, as OpenAI counts it; half a minute of sound and of film, and six pages, as Google does. */
+const MEDIA_TOKENS = { image: 765, audio: 960, video: 7890, file: 1548 };
+
+/** What OpenAI's form adds to a message, to a name in it, and once for the answer that is to follow. */
+const FORM = { message: 4, name: 1, request: 3 };
+
+const partsOf = ({ content }: ChatMessage): readonly ContentPart[] => (Array.isArray(content) ? content : []);
+
+/** The images in a request's messages. */
+export const imagesIn = ({ messages }: ChatRequest): number =>
+  messages.reduce((sum, message) => sum + partsOf(message).filter(({ type }) => type === 'image_url').length, 0);
+
+/** Everything of a request that a model reads: messages, the tools it may call, the form that the answer must have. */
+export function promptContent(request: ChatRequest): PromptContent {
+  const texts: string[] = [];
+  const media = { imageTokens: 0, audioTokens: 0, videoTokens: 0 };
+  let otherTokens = FORM.request;
+  for (const message of request.messages) {
+    otherTokens += FORM.message;
+    if (typeof message.name === 'string') otherTokens += FORM.name;
+    texts.push(...messageTexts(message));
+    for (const part of partsOf(message)) {
+      if (part.type === 'text') texts.push(part.text ?? '');
+      else if (part.type === 'refusal') texts.push(part.refusal ?? '');
+      else if (part.type === 'image_url') media.imageTokens += MEDIA_TOKENS.image;
+      else if (part.type === 'input_audio') media.audioTokens += MEDIA_TOKENS.audio;
+      else if (part.type === 'video_url') media.videoTokens += MEDIA_TOKENS.video;
+      else otherTokens += MEDIA_TOKENS.file;
+    }
+  }
+  for (const described of [request.tools, request.functions, request.response_format]) {
+    if (described !== undefined && described !== null) texts.push(JSON.stringify(described));
+  }
+  return { texts, ...media, otherTokens };
+}
+
+function messageTexts({
+  content,
+  name,
+  reasoning,
+  refusal,
+  tool_calls: calls,
+  function_call: call,
+}: ChatMessage): string[] {
+  const texts = [content, name, reasoning, refusal, call?.name, call?.arguments];
+  for (const { function: called, custom } of calls ?? []) {
+    texts.push(called?.name, called?.arguments, custom?.name, custom?.input);
+  }
+  return texts.filter((text) => typeof text === 'string');
+}

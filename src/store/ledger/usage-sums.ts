@@ -1,0 +1,225 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { bind, build, exactSum, prepare, sumOf } from '../db/sql.ts';
+import type { KeptUsageTable } from '../db/tables.ts';
+import { numbersFrom } from './statements.ts';
+
+export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
+
+/** Whose calls are counted. */
+export interface UsageFilter {
+  readonly organizationId: string;
+  readonly projectId?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly memberId?: string | undefined;
+}
+
+export interface UsageSums {
+  /** By dimension; those that were not asked for are null. */
+  readonly of: Readonly<Record<UsageDimension, string | null>>;
+  readonly calls: number;
+  readonly errors: number;
+  readonly denied: number;
+  /** Refused because a limit of the key or a budget left no room; no errors. */
+  readonly limitRefusals: number;
+  readonly cacheHits: number;
+  readonly estimatedCalls: number;
+  /** That needed a price which is not known. */
+  readonly unknownPriceCalls: number;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly reasoningTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
+  /** Pico-dollars; what has no known price is left out. */
+  readonly cost: bigint;
+}
+
+/** Exact up to 2^53, which is as much as a JSON number holds; unlike `sum` it never fails. */
+const total = (column: string) => sql<number>`total(${sql.ref(column)})`;
+
+/** Refused because a limit of the key or a budget left no room. */
+const OVER_LIMIT = sql<boolean>`(state = 'released' AND errorCode IN ('usage_limit_reached', 'budget_reserved'))`;
+
+/** The sums over the calls that a query selects, next to its own columns. */
+export const usageSums = [
+  sql<number>`count(*)`.as('calls'),
+  sql<number>`count(*) FILTER (WHERE state <> 'denied' AND NOT ${OVER_LIMIT} AND (statusCode >= 400 OR state = 'recovered'))`.as(
+    'errors',
+  ),
+  sql<number>`count(*) FILTER (WHERE state = 'denied')`.as('denied'),
+  sql<number>`count(*) FILTER (WHERE ${OVER_LIMIT})`.as('limitRefusals'),
+  sql<number>`coalesce(sum(cached), 0)`.as('cacheHits'),
+  sql<number>`coalesce(sum(usageEstimated), 0)`.as('estimatedCalls'),
+  sql<number>`coalesce(sum(priceUnknown), 0)`.as('unknownPriceCalls'),
+  total('promptTokens').as('promptTokens'),
+  total('completionTokens').as('completionTokens'),
+  total('reasoningTokens').as('reasoningTokens'),
+  total('cachedTokens').as('cachedTokens'),
+  total('cacheWriteTokens').as('cacheWriteTokens'),
+  ...exactSum('cost', 'cost'),
+];
+
+/** Names of the organization's custom providers, those that were deleted too. */
+const customNames = (db: Database, organizationId: string): string[] =>
+  db
+    .all(build.selectFrom('custom_providers').select('name').distinct().where('organizationId', '=', organizationId))
+    .map(({ name }) => name);
+
+type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
+
+/** The model under which a call is counted: the one that answered, else the one that was asked for. */
+export const countedModel = sql<string>`coalesce(modelId, requestedModel)`;
+
+/** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
+const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
+  member: sql`memberId`,
+  model:
+    custom.length === 0
+      ? model
+      : sql`CASE
+          WHEN modelId <> '' AND providerId IN (${sql.join(custom.map((name) => sql.lit(name)))}) THEN providerId || '/' || modelId
+          ELSE ${model} END`,
+  provider: sql`nullif(providerId, '')`,
+  project: sql`projectId`,
+  key: sql`keyId`,
+});
+
+/** What sums are grouped by; null where they are not grouped by it. */
+function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
+  const column = (dimension: UsageDimension) =>
+    groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;
+  return [
+    column('member').as('memberId'),
+    column('model').as('modelId'),
+    column('provider').as('providerId'),
+    column('project').as('projectId'),
+    column('key').as('keyId'),
+  ] as const;
+}
+
+/** The columns of `usageSums`: what is kept of calls that retention has deleted. */
+export const KEPT_SUMS = [
+  'calls',
+  'errors',
+  'denied',
+  'limitRefusals',
+  'cacheHits',
+  'estimatedCalls',
+  'unknownPriceCalls',
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'costHigh',
+  'costLow',
+] as const satisfies readonly (keyof KeptUsageTable)[];
+
+/** As a subquery: with bare parameters SQLite plans the statement again for every value. */
+const once = <T extends string | number>(value: T | RawBuilder<T>): RawBuilder<T> => sql<T>`(SELECT ${value})`;
+
+/** The same of what is kept of deleted calls, by the hours that begin in the range. */
+function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
+  const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
+  const amount = (name: 'costHigh' | 'costLow') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
+  let query = build
+    .selectFrom('kept_usage')
+    .select([
+      sum('calls').as('calls'),
+      sum('errors').as('errors'),
+      sum('denied').as('denied'),
+      sum('limitRefusals').as('limitRefusals'),
+      sum('cacheHits').as('cacheHits'),
+      sum('estimatedCalls').as('estimatedCalls'),
+      sum('unknownPriceCalls').as('unknownPriceCalls'),
+      sum('promptTokens').as('promptTokens'),
+      sum('completionTokens').as('completionTokens'),
+      sum('reasoningTokens').as('reasoningTokens'),
+      sum('cachedTokens').as('cachedTokens'),
+      sum('cacheWriteTokens').as('cacheWriteTokens'),
+      amount('costHigh').as('costHigh'),
+      amount('costLow').as('costLow'),
+    ])
+    .select(dimensions(groupBy, columns))
+    .where('hour', '>=', once(bind<number>('from')))
+    .where('hour', '<', once(bind<number>('to')))
+    .where('organizationId', '=', once(filter.organizationId));
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', once(filter.projectId));
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', once(filter.keyId));
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', once(filter.memberId));
+  return groupBy.length === 0 ? query : query.groupBy(groupBy.map((dimension) => columns[dimension]));
+}
+
+function compileSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]) {
+  const custom = groupBy.includes('model') ? customNames(db, filter.organizationId) : [];
+  const columns = columnsFor(custom, countedModel);
+  let query = build
+    .selectFrom('calls')
+    .select(usageSums)
+    .select(dimensions(groupBy, columns))
+    .where('number', '>=', once(bind<number>('first')))
+    .where('number', '<', once(bind<number>('end')))
+    .where('organizationId', '=', once(filter.organizationId));
+  if (filter.projectId !== undefined) query = query.where('projectId', '=', once(filter.projectId));
+  if (filter.keyId !== undefined) query = query.where('keyId', '=', once(filter.keyId));
+  if (filter.memberId !== undefined) query = query.where('memberId', '=', once(filter.memberId));
+  if (groupBy.length > 0) query = query.groupBy(groupBy.map((dimension) => columns[dimension]));
+  // One statement, so that a call that is deleted meanwhile is counted once.
+  return query.unionAll(keptSums(filter, groupBy, columnsFor(custom, sql`nullif(modelId, '')`))).compile();
+}
+
+/**
+ * Sums of the calls that were made from `from` to before `to` (epoch ms), one for each combination of dimensions that has any, and
+ * another one where some of its calls were deleted. Of those, the hours that begin in the range count whole.
+ */
+export type SumUsage = (from: number, to: number) => UsageSums[];
+
+/**
+ * A call's time is that in its id, which differs from `created_at` by the milliseconds until the row was written: so a report
+ * reads a range of the primary key, and calls pay for no index by time. Reads every call of the range: not for the serving thread.
+ */
+export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: readonly UsageDimension[]): SumUsage {
+  const statement = prepare(db.connection, compileSums(db, filter, groupBy));
+  return (from, to) =>
+    statement
+      .all({ first: numbersFrom(from), end: numbersFrom(to), from, to })
+      .filter(({ calls }) => calls > 0) // Without dimensions there is always a row.
+      .map((row) => ({
+        of: {
+          member: row.memberId,
+          model: row.modelId,
+          provider: row.providerId,
+          project: row.projectId,
+          key: row.keyId,
+        },
+        calls: row.calls,
+        errors: row.errors,
+        denied: row.denied,
+        limitRefusals: row.limitRefusals,
+        cacheHits: row.cacheHits,
+        estimatedCalls: row.estimatedCalls,
+        unknownPriceCalls: row.unknownPriceCalls,
+        promptTokens: row.promptTokens,
+        completionTokens: row.completionTokens,
+        reasoningTokens: row.reasoningTokens,
+        cachedTokens: row.cachedTokens,
+        cacheWriteTokens: row.cacheWriteTokens,
+        cost: sumOf(row.costHigh, row.costLow),
+      }));
+}
+
+/** The owner of a key, also of a deleted one; undefined when the organization has no such key. */
+export const ownerOfKey = (db: Database, organizationId: string, id: string): string | undefined =>
+  db.get(build.selectFrom('keys').select('createdBy').where('organizationId', '=', organizationId).where('id', '=', id))
+    ?.createdBy;
+
+/** Whether the organization has, or had, this project or member. */
+export const isOrWasThere = (
+  db: Database,
+  table: 'projects' | 'members',
+  organizationId: string,
+  id: string,
+): boolean =>
+  db.get(build.selectFrom(table).select('id').where('organizationId', '=', organizationId).where('id', '=', id)) !==
+  undefined;
