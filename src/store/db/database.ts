@@ -62,7 +62,7 @@ function connect(path: string, options: DatabaseOptions): BetterSqlite3.Database
     if (!readonly) {
       connection.pragma('journal_mode = WAL');
       // A checkpoint stops its thread for milliseconds: at 4000 pages (16 MB) it hits one call in 500, not one in 125. While calls are
-      // served, most of it is done by then (checkpointer.ts).
+      // served, most of it is done by then (`createCheckpointer`).
       connection.pragma('wal_autocheckpoint = 4000');
       connection.pragma(`synchronous = ${durability === 'full' ? 'FULL' : 'NORMAL'}`);
     }

@@ -60,7 +60,7 @@ const AMOUNTS: Readonly<Record<AmountColumn, true>> = {
   costLow: true,
 };
 
-/** The halves of a sum (exact-sum.ts) are amounts too. */
+/** The halves of a sum (`exactSum`) are amounts too. */
 const HALF_OF_SUM = /(?:High|Low)$/;
 
 const isAmount = (column: string): boolean => Object.hasOwn(AMOUNTS, column) || HALF_OF_SUM.test(column);

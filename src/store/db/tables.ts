@@ -292,7 +292,7 @@ export interface RulesTable {
   reportsSince: Generated<number | null>;
   /** The organization's rule revision from which on decisions saw it so. */
   reportRevision: Generated<number | null>;
-  /** Decisions since then that name it in their shadow, of those that are counted already (report-counts.ts). */
+  /** Decisions since then that name it in their shadow, of those that are counted already (call-follower.ts). */
   wouldDeny: Generated<number>;
   wouldAllow: Generated<number>;
   /** When the last of them was made, in epoch ms. */
@@ -489,7 +489,7 @@ export interface LedgerTable extends CallColumns {
 
 /** What a call has of its own. */
 interface CallColumns {
-  /** In the order of ids (call-number.ts). */
+  /** In the order of ids (statements.ts). */
   number: number;
   createdAt: number;
   clientRequestId: string | null;
@@ -569,7 +569,7 @@ interface CallIndexTable {
   cells: Buffer;
 }
 
-/** One row: the number of the last call of whose decision the reports of rules are counted (report-counts.ts). */
+/** One row: the number of the last call of whose decision the reports of rules are counted (call-follower.ts). */
 interface ReportMarkTable {
   counted: number;
 }

@@ -32,7 +32,7 @@ export type CellName = Coded | RuleBits | AddressBits | Took;
 export interface IndexBlock {
   readonly numbers: Float64Array;
   readonly cells: Readonly<Record<CellName, Int32Array>>;
-  /** Numbers of the calls among them that stand far behind the time in their id (call-place.ts). */
+  /** Numbers of the calls among them that stand far behind the time in their id (call-search.ts). */
   readonly displaced: Float64Array;
 }
 

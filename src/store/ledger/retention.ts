@@ -67,7 +67,7 @@ function keepSums(db: Database, hour: number, first: number, end: number): void 
 const REFERRED_TO = ['call_verdicts', 'data_documents', 'call_origins', 'call_targets'] as const;
 
 /**
- * Deletes rows to which no call refers any more (call-index.ts, interned.ts): those whose last day is over for the oldest call that is left, and for
+ * Deletes rows to which no call refers any more (call-index.ts, references.ts): those whose last day is over for the oldest call that is left, and for
  * every call to come. @param before epoch ms: what is older was deleted @param limit how many at most @returns how many
  */
 export function forgetReferences(db: Database, before: number, limit: number): number {
