@@ -23,6 +23,7 @@ import { createManagementApp } from './http/management-app.ts';
 import { type Listener, listen } from './http/server.ts';
 import { Load } from './http/state.ts';
 import { Closers } from './lib/collections.ts';
+import { compileAhead } from './lib/schemas.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { pictureFault } from './mcp/preview.ts';
 import { REFUSAL_CODES } from './policy/archive/read-archive.ts';
@@ -240,6 +241,7 @@ async function build(
   const front = await listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' });
   listeners.push(front);
   policy.follow(gateway.activate);
+  void compileAhead(['ChatRequest', 'SubjectRules', 'PolicyDecision']);
   if (config.checkProviders) void gateway.checkProviders();
 
   // Last of all: secrets that are made by a start that then fails would never be shown.

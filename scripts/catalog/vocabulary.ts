@@ -1,12 +1,12 @@
 // The words of the data files, as schemas/catalog/catalog-file.json has them.
 import schema from '../../schemas/catalog/catalog-file.json' with { type: 'json' };
 import type { CatalogPrices } from '../../src/generated/types.ts';
-import {
-  validateCatalogCapability,
-  validateCatalogEffort,
-  validateCatalogModality,
-  validateCatalogStability,
-} from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
+
+const validateCatalogCapability = validator('CatalogCapability');
+const validateCatalogEffort = validator('CatalogEffort');
+const validateCatalogModality = validator('CatalogModality');
+const validateCatalogStability = validator('CatalogStability');
 
 const { capability, effort, modality, prices, stability } = schema.$defs;
 

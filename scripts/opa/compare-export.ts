@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
-import { validatePolicyDecision } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, type DataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
@@ -26,6 +26,8 @@ import { canonicalText } from './canonical-decision.ts';
 import { findOpa, MISSING_OPA, type Opa } from './find-opa.ts';
 import { CASES } from './load-fixtures.ts';
 import { writePolicyWithCustom } from './policy-with-custom.ts';
+
+const validatePolicyDecision = validator('PolicyDecision');
 
 const LAUNCHER = fileURLToPath(new URL('../portcullis.js', import.meta.url));
 /** One answer for each case: within a comprehension `opa eval` 1.22 does not see the replaced input. */

@@ -1,9 +1,11 @@
-import { validatePolicyDecision } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { type DataDocument, dataDocument } from '../../src/policy/data-document.ts';
 import { ENTRYPOINTS, type WasmEngine } from '../../src/policy/engine.ts';
 import { CALL, CASES, SWIFT } from '../../src/policy/self-test.ts';
 import { dataOfKey, denyModels, ipRule, pricingRule } from '../../test/policy/policy-call.ts';
 import { canonicalText } from './canonical-decision.ts';
+
+const validatePolicyDecision = validator('PolicyDecision');
 
 /** A call that production never makes, and what the policy itself must make of it, whatever checks stand around it. */
 interface HostileCall {

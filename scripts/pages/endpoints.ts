@@ -1,5 +1,5 @@
 import { COMMON, type Listener, type Operation } from '../../src/http/operations/operation.ts';
-import type { TitledSchema } from '../schema-set.ts';
+import type { TitledSchema } from '../../src/lib/schemas.ts';
 import { code, lines, sections, table } from './markdown.ts';
 
 const KEYS: Readonly<Record<NonNullable<Operation['key']>, string>> = {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gateway } from '../../src/http/operations/gateway-operations.ts';
 import { management } from '../../src/http/operations/management-operations.ts';
-import { readTitledSchemas } from '../schema-set.ts';
+import { readTitledSchemas } from '../../src/lib/schemas.ts';
 import { commandTables } from './commands.ts';
 import { gatewayTable, managementTables } from './endpoints.ts';
 import { metricTable } from './metrics.ts';

@@ -10,7 +10,9 @@ import type {
   CatalogProvider,
   KnownProvider,
 } from '../generated/types.ts';
-import { validateCatalogFile } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
+
+const validateCatalogFile = validator('CatalogFile');
 
 /** A model and all its providers. */
 export interface CatalogModel {

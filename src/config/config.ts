@@ -3,8 +3,8 @@ import schema from '../../schemas/config.json' with { type: 'json' };
 import { type AddressRange, type Endpoint, parseEndpoint, parseRange } from '../domain/address.ts';
 import type { RateLimits } from '../domain/limits.ts';
 import type { Environment } from '../generated/types.ts';
-import { type ValidationError, validateEnvironment } from '../generated/validators.js';
 import { deepFreeze } from '../lib/collections.ts';
+import { type ValidationError, validator } from '../lib/schemas.ts';
 import { entryOf, nearest } from '../lib/text.ts';
 import {
   PROVIDER_IDS,
@@ -14,6 +14,8 @@ import {
   type UpstreamConfig,
 } from './upstreams.ts';
 import { ConfigError, explained, readList, readUrl, withEnvFile } from './variables.ts';
+
+const validateEnvironment = validator('Environment');
 
 interface ListenAddress {
   readonly host: string;

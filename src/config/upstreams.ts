@@ -1,9 +1,11 @@
 import type { Prices } from '../domain/model.ts';
 import { parseUsdPerMillion } from '../domain/money.ts';
-import { validateProviderList } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import { entryOf } from '../lib/text.ts';
 import file from './providers.json' with { type: 'json' };
 import { ConfigError, explained, readList, readUrl } from './variables.ts';
+
+const validateProviderList = validator('ProviderList');
 
 const providerList: unknown = file;
 if (!validateProviderList(providerList)) {

@@ -1,4 +1,4 @@
-import type { ValidationError, Validator } from '../generated/validators.js';
+import type { ValidationError, Validator } from '../lib/schemas.ts';
 import { hiddenCharacter } from '../lib/text.ts';
 import { invalidRequest, unsupportedParameter } from './errors.ts';
 

@@ -7,12 +7,14 @@ import type {
   RuleType,
   RuleValue,
 } from '../generated/types.ts';
-import { validateRuleCreate, validateRuleCreateRequest } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import { canonicalCidr, InvalidRangeError } from './address.ts';
 import { checkShape, type Explanation } from './check-shape.ts';
 import { invalidRequest } from './errors.ts';
 import type { CanonicalRule, RuleKind, StoredPricingValue } from './iam-rule.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';
+
+const validateRuleCreate = validator('RuleCreate');
 
 /** A rule that may be stored. */
 export interface RuleContent {
@@ -62,7 +64,7 @@ export function readRule(body: unknown): RuleContent {
 
 /** A new rule, and whether it may permit what was not permitted. @throws ApiError 400 as `readRule` */
 export function readRuleRequest(body: unknown): { readonly content: RuleContent; readonly failOnNewAccess: boolean } {
-  const { failOnNewAccess = false, ...rule } = checkShape(validateRuleCreateRequest, body, EXPLANATIONS);
+  const { failOnNewAccess = false, ...rule } = checkShape(validator('RuleCreateRequest'), body, EXPLANATIONS);
   return { content: readRule(rule), failOnNewAccess };
 }
 

@@ -2,8 +2,8 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { checkOpenAiShape } from '../domain/check-shape.ts';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
-import type { Validator } from '../generated/validators.js';
 import { GrowingBytes, type JsonBounds, type JsonSize, measureJson } from '../lib/json.ts';
+import type { Validator } from '../lib/schemas.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import { type AppContext, type AppMiddleware, type LoadPlace, loadPlaceOf } from './state.ts';
 

@@ -5,7 +5,7 @@ import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts
 import type { ListModels, ModelListBytes } from '../core/list-models.ts';
 import { type ModerateDeps, moderate } from '../core/moderate.ts';
 import { lacksModel, unknownModel, withDefaultModel } from '../core/resolve.ts';
-import { validateChatRequest, validateImageRequest, validateModerationRequest } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import {
   type MetadataForm,
   metadataForm,
@@ -32,7 +32,7 @@ export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
     if (lacksModel(ctx.state.body)) {
       ctx.state.body = await withDefaultModel(deps.findReach, principalOf(ctx), ctx.state.body);
     }
-    const request = checkedBody(ctx, validateChatRequest, deps.telemetry);
+    const request = checkedBody(ctx, validator('ChatRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') sendJsonText(ctx, writtenInForm(outcome.completion, form));
@@ -47,7 +47,7 @@ interface ImagesDeps extends SendEventsDeps, GenerateImageDeps {
 /** `POST /v1/images/generations`: OpenAI's request and answer, JSON or server-sent events. */
 export function imagesRoute(deps: ImagesDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkedBody(ctx, validateImageRequest, deps.telemetry);
+    const request = checkedBody(ctx, validator('ImageRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await generateImage(deps, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'answer') sendJsonText(ctx, writtenInForm(outcome.answer, form));
@@ -62,7 +62,7 @@ interface ModerationsDeps extends ModerateDeps {
 /** `POST /v1/moderations`: OpenAI's request and answer. */
 export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
   return async (ctx) => {
-    const request = checkedBody(ctx, validateModerationRequest, deps.telemetry);
+    const request = checkedBody(ctx, validator('ModerationRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const answer = await moderate(deps, principalOf(ctx), callContext(ctx), request);
     sendJsonText(ctx, writtenInForm(answer, form));

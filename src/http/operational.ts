@@ -1,11 +1,11 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { canonicalAddress } from '../domain/address.ts';
 import { permissionDenied, unauthorized } from '../domain/errors.ts';
 import { formatTime } from '../domain/time.ts';
 import type { PolicyStatus } from '../policy/pdp.ts';
 import { bearerToken } from './authenticate.ts';
+import { openApiDocument, referencePage } from './operations/description.ts';
 import type { ManagementId } from './operations/management-operations.ts';
 import type { CommonId } from './operations/operation.ts';
 import type { Handlers } from './routes.ts';
@@ -78,21 +78,28 @@ export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps) 
     },
   }) satisfies Partial<Handlers<ManagementId>>;
 
-const generated = (name: string): Buffer => readFileSync(new URL(`../generated/${name}`, import.meta.url));
-
-/** `/openapi.json` and `/reference`: what this listener can do, for programs and for people. No key is needed. */
+/**
+ * `/openapi.json` and `/reference`: what this listener can do, for programs and for people. No key is needed. Both are made at the
+ * first request for one of them.
+ */
 export function descriptionHandlers(listener: 'gateway' | 'management') {
-  const document = generated(`openapi-${listener}.json`);
-  const page = generated(`reference-${listener}.html`);
+  let made: { readonly document: string; readonly page: string } | undefined;
+  const description = () => {
+    if (made === undefined) {
+      const document = openApiDocument(listener);
+      made = { document: JSON.stringify(document), page: referencePage(document) };
+    }
+    return made;
+  };
   return {
     getOpenApi: (ctx) => {
       ctx.type = 'application/json';
-      ctx.body = document;
+      ctx.body = description().document;
     },
     getReference: (ctx) => {
       ctx.set('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'");
       ctx.type = 'text/html';
-      ctx.body = page;
+      ctx.body = description().page;
     },
   } satisfies Partial<Handlers<CommonId>>;
 }

@@ -6,7 +6,7 @@ import { type FindImageModelDeps, findImageModel } from '../core/auto.ts';
 import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
-import { validateGenerateImageArguments, validateNanoBananaArguments } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 import {
   defaultFilename,
@@ -72,7 +72,7 @@ const viewerOf = ({ principal, context, borrow }: ToolCaller): Viewer => ({
 const generateImageTool = (deps: ImageToolsDeps, decoder: PictureDecoder): McpTool =>
   defineTool(
     GENERATE_IMAGE,
-    validateGenerateImageArguments,
+    validator('GenerateImageArguments'),
     async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
       const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
       const { images, meta } = await generate(deps, caller, request);
@@ -84,7 +84,7 @@ function nanoBananaTool(deps: ImageToolsDeps, decoder: PictureDecoder): McpTool 
   const { clock, nanoBananaModel } = deps;
   return defineTool(
     GENERATE_NANO_BANANA,
-    validateNanoBananaArguments,
+    validator('NanoBananaArguments'),
     async (caller, { prompt, filename, aspect_ratio: ratio }): Promise<CallToolResult> => {
       const name = uploadName(filename ?? defaultFilename(clock.now()));
       const { principal, context } = caller;

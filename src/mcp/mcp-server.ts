@@ -10,13 +10,12 @@ import {
 import { toApiError } from '../core/authorize.ts';
 import { checkContent } from '../domain/check-shape.ts';
 import type { ApiError } from '../domain/errors.ts';
-import {
-  type Validator,
-  validateInitializeParams,
-  validateToolCallParams,
-  validateToolListParams,
-} from '../generated/validators.js';
+import { type Validator, validator } from '../lib/schemas.ts';
 import { field, type McpTool, type ToolCaller } from './tool.ts';
+
+const validateInitializeParams = validator('InitializeParams');
+const validateToolCallParams = validator('ToolCallParams');
+const validateToolListParams = validator('ToolListParams');
 
 const INSTRUCTIONS =
   'Portcullis is a gateway to many large language models. Call list-models to see the models that your API key can use, then chat with one of them. Call list-image-models before you generate images.';

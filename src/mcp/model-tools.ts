@@ -9,12 +9,7 @@ import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
 import type { ListModels } from '../core/list-models.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
 import type { ImageModelOverview, Model, ModelOverview } from '../generated/types.ts';
-import {
-  validateChatArguments,
-  validateListImageModelsArguments,
-  validateListModelsArguments,
-  validateModelList,
-} from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import {
   defineTool,
   field,
@@ -25,6 +20,9 @@ import {
   text,
   usageMeta,
 } from './tool.ts';
+
+const validateChatArguments = validator('ChatArguments');
+const validateModelList = validator('ModelList');
 
 export const CHAT: ToolFacts = { name: 'chat', title: 'Chat', schema, isReadOnly: false };
 
@@ -72,7 +70,7 @@ export const modelTools = (listModels: ListModels): readonly McpTool[] => [
 const listModelsTool = (listModels: ListModels): McpTool =>
   defineTool(
     LIST_MODELS,
-    validateListModelsArguments,
+    validator('ListModelsArguments'),
     async (caller, { include_deactivated, exclude_deprecated, limit = 20, family }): Promise<CallToolResult> => {
       const models = await usableModels(listModels, caller, {
         includeDeactivated: include_deactivated === true,
@@ -85,7 +83,7 @@ const listModelsTool = (listModels: ListModels): McpTool =>
   );
 
 const listImageModelsTool = (listModels: ListModels): McpTool =>
-  defineTool(LIST_IMAGE_MODELS, validateListImageModelsArguments, async (caller): Promise<CallToolResult> => {
+  defineTool(LIST_IMAGE_MODELS, validator('ListImageModelsArguments'), async (caller): Promise<CallToolResult> => {
     const models = await usableModels(listModels, caller, { includeDeactivated: false, excludeDeprecated: false });
     const listed = models
       .filter(({ architecture }) => architecture.output_modalities.includes('image'))

@@ -5,8 +5,8 @@ import type { Answers } from '../core/target-exchange.ts';
 import { checkContent } from '../domain/check-shape.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { LimitedEndpoint } from '../domain/limits.ts';
-import type { Validator } from '../generated/validators.js';
 import { exceededBound } from '../lib/json.ts';
+import type { Validator } from '../lib/schemas.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 
 /** Who calls a tool, and from where. */

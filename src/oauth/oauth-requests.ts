@@ -5,7 +5,7 @@ import { checkContent } from '../domain/check-shape.ts';
 import { ApiError, notFound } from '../domain/errors.ts';
 import { OAUTH_SCOPE } from '../domain/identity.ts';
 import type { ClientRegistration } from '../generated/types.ts';
-import { validateClientRegistration } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
 import { plainText } from '../lib/text.ts';
 import type { GatheredResponse } from '../net/exchange.ts';
 import type { Transport, TransportOptions } from '../net/transport.ts';
@@ -142,7 +142,7 @@ function metadataIn(body: object): ClientRegistration | string {
     (given.get(name) ?? null) === null ? [] : [[name, given.get(name)] as const],
   );
   try {
-    return checkContent(validateClientRegistration, Object.fromEntries(named), EXPLANATIONS, /^$/);
+    return checkContent(validator('ClientRegistration'), Object.fromEntries(named), EXPLANATIONS, /^$/);
   } catch (error) {
     if (error instanceof ApiError) return error.message;
     throw error;

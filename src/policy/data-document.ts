@@ -3,7 +3,9 @@ import { canonicalCidr } from '../domain/address.ts';
 import { byKind, kindOf, type PolicyRule, type RuleKind, type StoredPricingValue } from '../domain/iam-rule.ts';
 import { parseUsdPerMillion } from '../domain/money.ts';
 import type { RuleType } from '../generated/types.ts';
-import { validateSubjectRules } from '../generated/validators.js';
+import { validator } from '../lib/schemas.ts';
+
+const validateSubjectRules = validator('SubjectRules');
 
 export interface DataDocument {
   /** JSON text of a `PolicyData`. */

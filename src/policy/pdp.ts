@@ -1,10 +1,12 @@
 import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/types.ts';
-import { validatePolicyDecision } from '../generated/validators.js';
 import { deepFreeze, getOrMake } from '../lib/collections.ts';
+import { validator } from '../lib/schemas.ts';
 import type { RefusalCode } from './archive/read-archive.ts';
 import { type PolicyBundle, readBundle } from './bundle.ts';
 import { type DataDocument, PolicyFailure } from './data-document.ts';
 import { createWasmEngine, type EngineOptions, type PolicyAnswer } from './engine.ts';
+
+const validatePolicyDecision = validator('PolicyDecision');
 
 /** The policy decision point: one compiled policy. Pure: equal arguments give equal answers. */
 export interface Pdp {

@@ -6,8 +6,8 @@ import { listAudit } from '../../src/admin/audit/audit.ts';
 import { changeRule, listRules } from '../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import type { AuditRecord, IamRule, RulePatch } from '../../src/generated/types.ts';
-import { validatePolicyInput } from '../../src/generated/validators.js';
 import type { ListRun } from '../../src/lib/collections.ts';
+import { validator } from '../../src/lib/schemas.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { verifyAuditChain } from '../../src/store/audit/audit-entries.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
@@ -24,6 +24,8 @@ import {
 } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 import { decisionRows } from '../support/rows.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 let gateway: TestGateway;
 

@@ -6,7 +6,9 @@ import { readDataFile } from '../../src/catalog/catalog-file.ts';
 import { KNOWN_PROVIDERS, PROVIDER_IDS, RESERVED_NAMES } from '../../src/config/upstreams.ts';
 import { isFree } from '../../src/domain/model.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import { validateProviderList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
+
+const validateProviderList = validator('ProviderList');
 
 const FOLDER = new URL('../../src/catalog/data/', import.meta.url);
 const clock = new ManualClock('2026-11-21T00:00:00Z');

@@ -5,7 +5,9 @@ import { type ModelListOptions, modelList } from '../../src/catalog/model-list.t
 import type { Mapping } from '../../src/domain/model.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import type { CatalogProvider } from '../../src/generated/types.ts';
-import { validateModelList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
+
+const validateModelList = validator('ModelList');
 
 const NOW = Date.parse('2026-06-01T00:00:00Z');
 const ALL: ModelListOptions = { includeDeactivated: false, excludeDeprecated: false, noTraining: false, mapped: false };

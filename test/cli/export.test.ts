@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { validateWorldDocument } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { readBundle } from '../../src/policy/bundle.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
+
+const validateWorldDocument = validator('WorldDocument');
 
 let portcullis: CommandLine;
 

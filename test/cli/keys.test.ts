@@ -6,9 +6,12 @@ import { createKey } from '../../src/admin/keys/keys.ts';
 import { allowApplication } from '../../src/admin/keys/oauth-grants.ts';
 import { hashSecret } from '../../src/domain/id.ts';
 import type { KeyAnswer, KeyList } from '../../src/generated/types.ts';
-import { validateKeyAnswer, validateKeyList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { insertProject } from '../../src/store/tenants/tenants.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
+
+const validateKeyAnswer = validator('KeyAnswer');
+const validateKeyList = validator('KeyList');
 
 let portcullis: CommandLine;
 

@@ -2,10 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { conditionOptions } from '../../src/cli/terminal/usage-faults.ts';
 import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { RuleCreateAnswer } from '../../src/generated/types.ts';
-import { validateRuleCreateAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { CASES } from '../../src/policy/self-test.ts';
 import { PROXIES_UNSET } from '../support/warnings.ts';
 import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
+
+const validateRuleCreateAnswer = validator('RuleCreateAnswer');
+const validateRuleList = validator('RuleList');
 
 let portcullis: CommandLine;
 

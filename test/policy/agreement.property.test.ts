@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { PolicyDecision } from '../../src/generated/types.ts';
-import { validatePolicyInput } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { archivedBundle, readArchive } from '../../src/policy/archive/read-archive.ts';
 import { PolicyFailure } from '../../src/policy/data-document.ts';
 import { denialReason } from '../../src/policy/denial.ts';
@@ -14,6 +14,8 @@ import { oracleWithCustom } from './custom-denials.ts';
 import { type OracleRequest, oracleDecision } from './oracle.ts';
 import { decide, inputOf } from './production.ts';
 import { propertyRuns, propertyTimeout } from './property-runs.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 const RUNS = 20_000;
 const CUSTOM_RUNS = 2_000;

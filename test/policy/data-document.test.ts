@@ -2,12 +2,14 @@ import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
-import { validatePolicyData } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { compileSubjectRules, dataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { subjects } from './arbitraries.ts';
 import { CALL, dataOfKey, denyModels, ipRule, modelRule, pricingRule, providerRule } from './policy-call.ts';
 import { propertyRuns } from './property-runs.ts';
+
+const validatePolicyData = validator('PolicyData');
 
 describe('the rules of a subject', () => {
   test('without rules are an empty rule set, which is not the same as none', () => {

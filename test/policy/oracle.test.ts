@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { PolicyCandidate } from '../../src/generated/types.ts';
-import { validatePolicyDecision } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { type OracleRequest, type OracleRule, oracleDecision, picoPerToken, type RuleContent } from './oracle.ts';
+
+const validatePolicyDecision = validator('PolicyDecision');
 
 const PAID: PolicyCandidate = {
   id: 'openai/gpt-5',

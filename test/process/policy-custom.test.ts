@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../src/domain/time.ts';
-import { validatePolicyInput } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { readArchive } from '../../src/policy/archive/read-archive.ts';
 import { chat, errorOf, hello } from '../support/chat.ts';
 import { metricsOf, valuesOf } from '../support/exposition.ts';
@@ -15,6 +15,8 @@ import { archiveOf } from '../support/policy-bundles.ts';
 import { send } from '../support/request.ts';
 import { decisionRows } from '../support/rows.ts';
 import { portcullis } from './running.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 let folder: string;
 let gateway: TestGateway;

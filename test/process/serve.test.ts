@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { validateRuleCreateAnswer } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/db/database.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
@@ -16,6 +16,8 @@ import { type Answer, send } from '../support/request.ts';
 import { callRows } from '../support/rows.ts';
 import { completion, json, startUpstream, upstreamEnv } from '../support/upstream.ts';
 import { portcullis, saying, serve } from './running.ts';
+
+const validateRuleCreateAnswer = validator('RuleCreateAnswer');
 
 let dataDir: string;
 let env: Readonly<Record<string, string>> & { readonly DATA_DIR: string };

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/domain/time.ts';
-import { validateRuleCreateAnswer, validateRuleList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
 import { listOrganizations } from '../../src/store/tenants/tenants.ts';
@@ -10,6 +10,9 @@ import { bearer, JSON_TYPE } from '../support/chat.ts';
 import { newDataDir } from '../support/gateway.ts';
 import { send } from '../support/request.ts';
 import { portcullis, serve } from './running.ts';
+
+const validateRuleCreateAnswer = validator('RuleCreateAnswer');
+const validateRuleList = validator('RuleList');
 
 it('a rule written or deleted by one process holds in every other at once, whichever wrote it', async () => {
   const DATA_DIR = newDataDir();

@@ -1,9 +1,11 @@
 import type { Mapping } from '../../src/domain/model.ts';
-import { validateChatRequest } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import type { OutboundRequest } from '../../src/net/transport.ts';
 import { anthropicAdapter } from '../../src/providers/anthropic/anthropic.ts';
 import type { ChatCall, Endpoint } from '../../src/providers/wire/adapter.ts';
 import { mappingOf } from './answers.ts';
+
+const validateChatRequest = validator('ChatRequest');
 
 export const ENDPOINT: Endpoint = {
   base: { origin: 'https://up.example', path: '' },

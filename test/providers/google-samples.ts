@@ -1,9 +1,11 @@
 import type { Mapping } from '../../src/domain/model.ts';
 import { TEXT_ONLY } from '../../src/domain/model.ts';
-import { validateChatRequest } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { createGoogleAdapter } from '../../src/providers/google/google.ts';
 import type { ChatCall, Endpoint, UpstreamChunk } from '../../src/providers/wire/adapter.ts';
 import { gathered, sample, streamed } from './answers.ts';
+
+const validateChatRequest = validator('ChatRequest');
 
 export const ENDPOINT: Endpoint = {
   base: { origin: 'https://google.example', path: '' },

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatChunk, ChatCompletion, ErrorEnvelope } from '../../src/generated/types.ts';
-import { validateChatChunk, validateChatCompletion, validateErrorEnvelope } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { faultOf } from './faults.ts';
+
+const validateChatChunk = validator('ChatChunk');
+const validateChatCompletion = validator('ChatCompletion');
+const validateErrorEnvelope = validator('ErrorEnvelope');
 
 /** Every field that the specification lists. */
 const completion: ChatCompletion = {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { validateChatRequest } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { faultOf } from './faults.ts';
+
+const validateChatRequest = validator('ChatRequest');
 
 const user = { role: 'user', content: 'Hello' };
 const request = (fields: Record<string, unknown> = {}): Record<string, unknown> => ({

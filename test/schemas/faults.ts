@@ -1,4 +1,4 @@
-import type { Validator } from '../../src/generated/validators.js';
+import type { Validator } from '../../src/lib/schemas.ts';
 
 /** The first fault as `pointer keyword` (and the property that is missing), or null when the value is valid. */
 export function faultOf<T>(validator: Validator<T>, value: unknown): string | null {

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { kindOf, RULE_TYPES } from '../../src/domain/iam-rule.ts';
-import {
-  validateIamRule,
-  validateIpCidrsValue,
-  validateModelsValue,
-  validatePricingValue,
-  validateProvidersValue,
-  validateRuleAnswer,
-  validateRuleCreate,
-  validateRuleList,
-  validateRulePatch,
-} from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { CASES } from '../../src/policy/self-test.ts';
 import { faultOf } from './faults.ts';
+
+const validateIamRule = validator('IamRule');
+const validateIpCidrsValue = validator('IpCidrsValue');
+const validateModelsValue = validator('ModelsValue');
+const validatePricingValue = validator('PricingValue');
+const validateProvidersValue = validator('ProvidersValue');
+const validateRuleAnswer = validator('RuleAnswer');
+const validateRuleCreate = validator('RuleCreate');
+const validateRuleList = validator('RuleList');
+const validateRulePatch = validator('RulePatch');
 
 const VALUES = {
   models: { models: ['openai/gpt-x', 'claude-*', '*'] },

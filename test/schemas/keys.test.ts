@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../src/generated/types.ts';
-import {
-  validateDeletion,
-  validateKeyAnswer,
-  validateKeyCreate,
-  validateKeyList,
-  validateKeyPatch,
-  validateUsdAmount,
-} from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { faultOf } from './faults.ts';
+
+const validateDeletion = validator('Deletion');
+const validateKeyAnswer = validator('KeyAnswer');
+const validateKeyCreate = validator('KeyCreate');
+const validateKeyList = validator('KeyList');
+const validateKeyPatch = validator('KeyPatch');
+const validateUsdAmount = validator('UsdAmount');
 
 const period = { periodUsageLimit: '10.5', periodUsageDurationValue: 1, periodUsageDurationUnit: 'month' };
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Model, ModelPricing } from '../../src/generated/types.ts';
-import { validateModelList } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { faultOf } from './faults.ts';
+
+const validateModelList = validator('ModelList');
 
 const pricing: ModelPricing = {
   prompt: '0.0000025',

@@ -1,5 +1,5 @@
 // Every place of a body that its schema names, so that an attack reaches fields that were added after it was written.
-import { isObject, type Json, type JsonObject, readTitledSchemas } from '../../scripts/schema-set.ts';
+import { isObject, type Json, type JsonObject, readTitledSchemas } from '../../src/lib/schemas.ts';
 
 const SCHEMAS = new Map(readTitledSchemas().map(({ title, schema }) => [title, schema]));
 

@@ -1,7 +1,11 @@
 import type { ChatChunk, ChatCompletion, ErrorEnvelope } from '../../src/generated/types.ts';
-import { validateChatChunk, validateChatCompletion, validateErrorEnvelope } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import type { TestGateway } from './gateway.ts';
 import { type Answer, type Sent, send } from './request.ts';
+
+const validateChatChunk = validator('ChatChunk');
+const validateChatCompletion = validator('ChatCompletion');
+const validateErrorEnvelope = validator('ErrorEnvelope');
 
 type Headers = readonly (readonly [string, string])[];
 

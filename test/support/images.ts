@@ -1,11 +1,14 @@
 import { decode } from 'fast-png';
 import type { ImageAnswer, ModerationAnswer } from '../../src/generated/types.ts';
-import { validateImageAnswer, validateModerationAnswer } from '../../src/generated/validators.js';
+import { validator } from '../../src/lib/schemas.ts';
 import { bearer, type ChatOptions, JSON_TYPE, post } from './chat.ts';
 import type { TestGateway } from './gateway.ts';
 import type { Answer } from './request.ts';
 import type { Reply } from './upstream.ts';
 import { json } from './upstream.ts';
+
+const validateImageAnswer = validator('ImageAnswer');
+const validateModerationAnswer = validator('ModerationAnswer');
 
 const operation =
   (path: string) =>

@@ -42,7 +42,7 @@ export const OURS: readonly Place[] = [
   ['open', '/src/store/tenants/key-credential.ts', /^(?:createBudgetReads|mayBind|of)$/],
   ['authenticate', '/src/store/tenants/'],
   ['validate', '/src/http/body.ts', /^checkedBody$/],
-  ['validate', '/src/generated/'],
+  ['validate', '/src/lib/schemas.ts'],
   ['parse', '/src/http/body.ts'],
   ['decide', '/src/core/authorize.ts'],
   ['decide', '/src/core/route.ts', /^permit$/],

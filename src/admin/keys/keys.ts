@@ -16,7 +16,7 @@ import { newId } from '../../domain/id.ts';
 import { isCapped, type MinuteLimits } from '../../domain/limits.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/provider.ts';
 import type { Deletion, KeyAnswer, KeyCreate, KeyList, KeyPatch } from '../../generated/types.ts';
-import { validateKeyCreate, validateKeyPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/tenants/key-records.ts';
@@ -59,7 +59,7 @@ export function createKey(
   body: unknown,
   { now, pepper, expiresAt: wantedEnd }: SecretWrite & { readonly expiresAt?: number | null },
 ): KeyAnswer {
-  const wanted = checkShape(validateKeyCreate, body, EXPLANATIONS);
+  const wanted = checkShape(validator('KeyCreate'), body, EXPLANATIONS);
   const limits = newLimits(wanted, NO_LIMITS);
   const { tags = [] } = wanted;
   if (tags.length > 0) checkTagsKeys(actor);
@@ -142,7 +142,7 @@ export const getKey = (db: Database, actor: Actor, id: string, now: number): Key
  * @param body as `KeyPatch`, unchecked.
  */
 export function changeKey(db: Database, actor: Actor, id: string, body: unknown, now: number): KeyAnswer {
-  const patch = checkShape(validateKeyPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('KeyPatch'), body, EXPLANATIONS);
   if (patch.tags !== undefined) checkTagsKeys(actor);
   return transition(db, actor, id, nameOf(patch), now, (key) => {
     checkKeepsMinuteLimits(actor, patch, key);

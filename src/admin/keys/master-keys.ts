@@ -3,7 +3,7 @@ import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Deletion, MasterKeyAnswer, MasterKeyList, MasterKeyRecord } from '../../generated/types.ts';
-import { validateMasterKeyCreate, validateMasterKeyPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/tenants/master-key-records.ts';
@@ -36,7 +36,7 @@ export function createMasterKey(
   body: unknown,
   { now, pepper, memberId }: SecretWrite & { readonly memberId?: string },
 ): MasterKeyAnswer {
-  const { description } = checkShape(validateMasterKeyCreate, body, EXPLANATIONS);
+  const { description } = checkShape(validator('MasterKeyCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -69,7 +69,7 @@ export const getMasterKey = (db: Database, actor: Actor, id: string): MasterKeyA
  * @param body as `MasterKeyPatch`, unchecked. @param now epoch ms
  */
 export function changeMasterKey(db: Database, actor: Actor, id: string, body: unknown, now: number): MasterKeyAnswer {
-  const patch = checkShape(validateMasterKeyPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('MasterKeyPatch'), body, EXPLANATIONS);
   return db.transaction(() => {
     const key = changeableKey(db, actor, id);
     const { description = key.description } = patch;

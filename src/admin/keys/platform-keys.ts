@@ -2,7 +2,7 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { notFound } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import type { Deletion, KeyRecord, PlatformKeyAnswer, PlatformKeyList } from '../../generated/types.ts';
-import { validatePlatformKeyCreate } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import { insertKey } from '../../store/tenants/key-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
@@ -33,7 +33,7 @@ export function createPlatformKey(
   body: unknown,
   { now, pepper }: SecretWrite,
 ): PlatformKeyAnswer {
-  const wanted = checkShape(validatePlatformKeyCreate, body, EXPLANATIONS);
+  const wanted = checkShape(validator('PlatformKeyCreate'), body, EXPLANATIONS);
   return db.transaction(() => {
     const { token, ...secret } = newSecret('platform', pepper);
     const key = {

@@ -2,7 +2,7 @@ import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../..
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
-import { validateLogQuery, validateRefusedRequestQuery } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
@@ -33,7 +33,7 @@ export interface LogRequest {
  * @param query as `LogQuery`, unchecked
  */
 export function readLogRequest(db: Database, actor: Actor, query: unknown): LogRequest {
-  const asked = checkShape(validateLogQuery, query, EXPLANATIONS);
+  const asked = checkShape(validator('LogQuery'), query, EXPLANATIONS);
   const { limit = String(DEFAULT_LIMIT), cursor, from: begin, to: end, address, memberId, slowerThan, ...by } = asked;
   const from = begin === undefined ? undefined : parseTime(begin, '/from');
   const to = end === undefined ? undefined : parseTimeEnd(end, '/to');
@@ -88,7 +88,7 @@ export interface RefusedListRequest {
 
 /** As `readLogRequest`, of refused requests. @param query as `RefusedRequestQuery`, unchecked */
 export function readRefusedListRequest(db: Database, actor: Actor, query: unknown): RefusedListRequest {
-  const { status, code, ...asked } = checkShape(validateRefusedRequestQuery, query, [
+  const { status, code, ...asked } = checkShape(validator('RefusedRequestQuery'), query, [
     ...EXPLANATIONS,
     { at: /^\/status$/, must: 'must be a status from 400 to 599' },
     { at: /^\/code$/, must: 'must be the code of an error, such as invalid_api_key' },

@@ -7,7 +7,7 @@ import { newId } from '../../domain/id.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { AliasAnswer, AliasList, AliasRecord, Deletion } from '../../generated/types.ts';
-import { validateAliasCreate, validateAliasPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-names.ts';
@@ -52,7 +52,7 @@ export interface AliasWrite extends AliasWorld {
  * there already, models that nothing has or that are aliases 400; role 403; project 404. @param body as `AliasCreate`, unchecked
  */
 export function createAlias(db: Database, actor: Actor, body: unknown, { now, catalog }: AliasWrite): AliasAnswer {
-  const { name, projectId = null, models, weights = null } = checkShape(validateAliasCreate, body, EXPLANATIONS);
+  const { name, projectId = null, models, weights = null } = checkShape(validator('AliasCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -92,7 +92,7 @@ export function changeAlias(
   body: unknown,
   { now, catalog }: AliasWrite,
 ): AliasAnswer {
-  const patch = checkShape(validateAliasPatch, body, PATCH_EXPLANATIONS);
+  const patch = checkShape(validator('AliasPatch'), body, PATCH_EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);

@@ -3,7 +3,7 @@ import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { CustomModelAnswer, CustomModelList, CustomModelRecord, Deletion } from '../../generated/types.ts';
-import { validateCustomModelCreate, validateCustomModelPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-provider-records.ts';
@@ -48,7 +48,7 @@ const PATCH_EXPLANATIONS = [
  * @param body as `CustomModelCreate`, unchecked. @param now epoch ms
  */
 export function createCustomModel(db: Database, actor: Actor, body: unknown, now: number): CustomModelAnswer {
-  const { customProviderId, model, ...fields } = checkShape(validateCustomModelCreate, body, EXPLANATIONS);
+  const { customProviderId, model, ...fields } = checkShape(validator('CustomModelCreate'), body, EXPLANATIONS);
   const content = changedContent({ ...NOTHING_SAID, displayName: model }, fields);
   const { organizationId } = actor;
   return db.transaction(() => {
@@ -101,7 +101,7 @@ export function changeCustomModel(
   body: unknown,
   now: number,
 ): CustomModelAnswer {
-  const patch = checkShape(validateCustomModelPatch, body, PATCH_EXPLANATIONS);
+  const patch = checkShape(validator('CustomModelPatch'), body, PATCH_EXPLANATIONS);
   return db.transaction(() => {
     checkManagesOrganization(actor);
     const present = store.getCustomModel(db, actor.organizationId, id);

@@ -10,7 +10,7 @@ import type {
   CustomProviderRecord,
   Deletion,
 } from '../../generated/types.ts';
-import { validateCustomProviderCreate, validateCustomProviderPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-provider-records.ts';
@@ -23,6 +23,8 @@ import { MAX_CUSTOM_MODELS, viewCustomModel } from './custom-models.ts';
 import { checkNameIsFree, type KnownProviders } from './known-providers.ts';
 import { viewProviderKey } from './provider-key-view.ts';
 import { removeTagsOf } from './tag-sets.ts';
+
+const validateCustomProviderPatch = validator('CustomProviderPatch');
 
 const MAX_CUSTOM_PROVIDERS = 50;
 
@@ -58,7 +60,7 @@ export function createCustomProvider(
   body: unknown,
   write: CustomProviderWrite,
 ): CustomProviderAnswer {
-  const wanted = checkShape(validateCustomProviderCreate, body, EXPLANATIONS, QUOTABLE);
+  const wanted = checkShape(validator('CustomProviderCreate'), body, EXPLANATIONS, QUOTABLE);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);

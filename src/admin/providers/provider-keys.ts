@@ -4,7 +4,7 @@ import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { type EncryptionKey, maskCredential, sealSecret } from '../../domain/provider.ts';
 import type { Deletion, ProviderKeyAnswer, ProviderKeyList, ProviderKeyPatch } from '../../generated/types.ts';
-import { validateProviderKeyCreate, validateProviderKeyPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/provider-key-records.ts';
@@ -50,7 +50,7 @@ export function createProviderKey(
   body: unknown,
   write: ProviderKeyWrite,
 ): ProviderKeyAnswer {
-  const wanted = checkShape(validateProviderKeyCreate, body, EXPLANATIONS, QUOTABLE);
+  const wanted = checkShape(validator('ProviderKeyCreate'), body, EXPLANATIONS, QUOTABLE);
   const { organizationId } = actor;
   const id = newId('pkey');
   return db.transaction(() => {
@@ -104,7 +104,7 @@ export function changeProviderKey(
   body: unknown,
   write: ProviderKeyWrite,
 ): ProviderKeyAnswer {
-  const patch = checkShape(validateProviderKeyPatch, body, PATCH_EXPLANATIONS, QUOTABLE);
+  const patch = checkShape(validator('ProviderKeyPatch'), body, PATCH_EXPLANATIONS, QUOTABLE);
   return db.transaction(() => {
     checkManagesOrganization(actor);
     const key = store.getProviderKey(db, actor.organizationId, id);

@@ -7,7 +7,7 @@ import { newId } from '../../domain/id.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Deletion, TagSetAnswer, TagSetList, TagSetRecord } from '../../generated/types.ts';
-import { validateTagSetCreate, validateTagSetPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-names.ts';
@@ -33,7 +33,7 @@ export interface TagSetWrite {
  * that has tags already, and a fact that the catalogue states 400; role 403. @param body as `TagSetCreate`, unchecked
  */
 export function createTagSet(db: Database, actor: Actor, body: unknown, { now, catalog }: TagSetWrite): TagSetAnswer {
-  const { target, tags } = checkShape(validateTagSetCreate, body, EXPLANATIONS);
+  const { target, tags } = checkShape(validator('TagSetCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -75,7 +75,7 @@ export function changeTagSet(
   body: unknown,
   { now, catalog }: TagSetWrite,
 ): TagSetAnswer {
-  const { tags } = checkShape(validateTagSetPatch, body, EXPLANATIONS.slice(1));
+  const { tags } = checkShape(validator('TagSetPatch'), body, EXPLANATIONS.slice(1));
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);

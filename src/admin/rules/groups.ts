@@ -10,7 +10,7 @@ import type {
   GroupRecord,
   GroupSummary,
 } from '../../generated/types.ts';
-import { validateGroupCreate, validateGroupPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import { listRules } from '../../store/rules/rules.ts';
@@ -37,7 +37,7 @@ export interface GroupPlan extends ChangePlan {
 
 /** Makes a group without anyone in it. Shape, a name that is taken and a group too many 400, developers 403. @param now epoch ms */
 export function createGroup(db: Database, actor: Actor, body: unknown, now: number): GroupAnswer {
-  const { name, description = null } = checkShape(validateGroupCreate, body, EXPLANATIONS);
+  const { name, description = null } = checkShape(validator('GroupCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -153,7 +153,7 @@ const holderIdsOf = (db: Database, { organizationId }: Actor, groupId: string): 
 const idsOf = (all: readonly { readonly id: string }[]): string[] => all.map(({ id }) => id);
 
 function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
-  const patch = checkShape(validateGroupPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('GroupPatch'), body, EXPLANATIONS);
   const { failOnNewAccess = false, ...fields } = patch;
   if (Object.keys(fields).length === 0) {
     throw invalidRequest('The request body must hold at least one field of the group.');

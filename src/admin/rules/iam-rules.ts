@@ -17,7 +17,7 @@ import type {
   RuleReports,
   RuleType,
 } from '../../generated/types.ts';
-import { validateRulePatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import { decodeCursor, type PageRequest, toPage } from '../../store/db/records.ts';
 import { readCustomNames } from '../../store/providers/custom-names.ts';
@@ -138,7 +138,7 @@ export function changeRule(
 }
 
 function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown) {
-  const patch = checkShape(validateRulePatch, body);
+  const patch = checkShape(validator('RulePatch'), body);
   const { failOnNewAccess = false, ...fields } = patch;
   if (Object.keys(fields).length === 0)
     throw invalidRequest('The request body must hold at least one field of the rule.');

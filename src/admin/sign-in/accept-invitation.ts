@@ -2,7 +2,7 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, notFound } from '../../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, newId, type Pepper } from '../../domain/id.ts';
 import type { MemberAnswer } from '../../generated/types.ts';
-import { validateInvitationAccept } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/tenants/member-records.ts';
 import { findMember } from '../../store/tenants/member-records.ts';
@@ -34,7 +34,7 @@ interface Acceptance {
  * @param body as `InvitationAccept`, unchecked
  */
 export function acceptInvitation(db: Database, body: unknown, { now, peppers, by }: Acceptance): MemberAnswer {
-  const { token, name = null } = checkShape(validateInvitationAccept, body, EXPLANATIONS, QUOTABLE);
+  const { token, name = null } = checkShape(validator('InvitationAccept'), body, EXPLANATIONS, QUOTABLE);
   return db.transaction(() => {
     const invitation = openInvitation(db, token, peppers, now);
     const { organizationId, email, role } = invitation;

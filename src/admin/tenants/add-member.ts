@@ -1,7 +1,7 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { newId } from '../../domain/id.ts';
 import type { MemberAnswer } from '../../generated/types.ts';
-import { validateMemberCreate } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type Actor, checkGivesRole, checkManagesOrganization } from '../audit/actor.ts';
 import { recordChange } from '../audit/audit-trail.ts';
@@ -19,7 +19,7 @@ const EXPLANATIONS = [
  * @param body as `MemberCreate`, unchecked. @param now epoch ms
  */
 export function addMember(db: Database, actor: Actor, body: unknown, now: number): MemberAnswer {
-  const { email, role, name = null } = checkShape(validateMemberCreate, body, EXPLANATIONS);
+  const { email, role, name = null } = checkShape(validator('MemberCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);

@@ -2,7 +2,7 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { isSpent, runningPeriod } from '../../domain/limits.ts';
 import { usdNumber } from '../../domain/money.ts';
 import type { BudgetAnswer, BudgetList, BudgetRecord } from '../../generated/types.ts';
-import { validateBudgetPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/tenants/budget-records.ts';
@@ -48,7 +48,7 @@ export function getBudget(db: Database, actor: Actor, owner: BudgetOwner, now: n
  * @param body as `BudgetPatch`, unchecked. @param now epoch ms
  */
 export function changeBudget(db: Database, actor: Actor, owner: BudgetOwner, body: unknown, now: number): BudgetAnswer {
-  const patch = checkShape(validateBudgetPatch, body, LIMIT_EXPLANATIONS);
+  const patch = checkShape(validator('BudgetPatch'), body, LIMIT_EXPLANATIONS);
   return db.transaction(() => {
     checkChanges(db, actor, owner);
     const { name, ...found } = ownerOf(db, actor, owner);

@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { validateOrganizationCreate } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { SecretWrite } from '../keys/new-secret.ts';
 import { addTenant, type Tenant } from './new-tenant.ts';
@@ -15,6 +15,6 @@ const EXPLANATIONS = [
  * @param body as `OrganizationCreate`, unchecked; 400 when it is not.
  */
 export function createOrganization(db: Database, body: unknown, write: SecretWrite): Tenant {
-  const wanted = checkShape(validateOrganizationCreate, body, EXPLANATIONS);
+  const wanted = checkShape(validator('OrganizationCreate'), body, EXPLANATIONS);
   return db.transaction(() => addTenant(db, wanted, write));
 }

@@ -9,7 +9,7 @@ import type {
   InvitationList,
   InvitationTtl,
 } from '../../generated/types.ts';
-import { validateInvitationCreate } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import type { Role } from '../../store/db/tables.ts';
@@ -40,7 +40,7 @@ export function createInvitation(
   body: unknown,
   { now, pepper }: SecretWrite,
 ): InvitationAnswer {
-  const wanted = checkShape(validateInvitationCreate, body, EXPLANATIONS);
+  const wanted = checkShape(validator('InvitationCreate'), body, EXPLANATIONS);
   const expiresAt = expiryOf(wanted, now);
   const { organizationId } = actor;
   return db.transaction(() => {

@@ -1,7 +1,7 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { Deletion, MemberAnswer, MemberList } from '../../generated/types.ts';
-import { validateMemberPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/tenants/member-records.ts';
@@ -37,7 +37,7 @@ export function getMember(db: Database, actor: Actor, idOrEmail: string): Member
  * @param body as `MemberPatch`, unchecked. @param now epoch ms
  */
 export function changeMember(db: Database, actor: Actor, idOrEmail: string, body: unknown, now: number): MemberAnswer {
-  const patch = checkShape(validateMemberPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('MemberPatch'), body, EXPLANATIONS);
   return db.transaction(() => {
     const before = managedMember(db, actor, idOrEmail);
     const { role = before.role } = patch;

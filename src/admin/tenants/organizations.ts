@@ -1,7 +1,7 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { OrganizationAnswer, OrganizationRecord, WantedKeyLimits } from '../../generated/types.ts';
-import { validateOrganizationPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/tenants/tenants.ts';
 import { type Actor, checkIsOwner } from '../audit/actor.ts';
@@ -29,7 +29,7 @@ export const getOrganization = (db: Database, { organizationId }: Actor): Organi
  * @param body as `OrganizationPatch`, unchecked. @param now epoch ms
  */
 export function changeOrganization(db: Database, actor: Actor, body: unknown, now: number): OrganizationAnswer {
-  const patch = checkShape(validateOrganizationPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('OrganizationPatch'), body, EXPLANATIONS);
   return db.transaction(() => {
     checkIsOwner(actor);
     const { organization: before } = getOrganization(db, actor);

@@ -3,7 +3,7 @@ import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Deletion, ProjectAnswer, ProjectList, ProjectRecord } from '../../generated/types.ts';
-import { validateProjectCreate, validateProjectPatch } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import { addPlaygroundKeys } from '../../store/tenants/key-records.ts';
@@ -28,7 +28,7 @@ const EXPLANATIONS = [
  * @param body as `ProjectCreate`, unchecked. @param now epoch ms
  */
 export function createProject(db: Database, actor: Actor, body: unknown, now: number): ProjectAnswer {
-  const { name, ...settings } = checkShape(validateProjectCreate, body, EXPLANATIONS);
+  const { name, ...settings } = checkShape(validator('ProjectCreate'), body, EXPLANATIONS);
   const { organizationId } = actor;
   return db.transaction(() => {
     checkManagesOrganization(actor);
@@ -59,7 +59,7 @@ export const getProject = (db: Database, { organizationId }: Actor, id: string):
  * @param body as `ProjectPatch`, unchecked. @param now epoch ms
  */
 export function changeProject(db: Database, actor: Actor, id: string, body: unknown, now: number): ProjectAnswer {
-  const patch = checkShape(validateProjectPatch, body, EXPLANATIONS);
+  const patch = checkShape(validator('ProjectPatch'), body, EXPLANATIONS);
   return db.transaction(() => {
     checkManagesOrganization(actor);
     const before = view(store.getProject(db, actor.organizationId, id));

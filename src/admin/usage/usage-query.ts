@@ -2,7 +2,7 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import type { Usage, UsageQuery } from '../../generated/types.ts';
-import { validateUsageQuery } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from '../../store/ledger/usage-sums.ts';
 import { getMember } from '../../store/tenants/member-records.ts';
@@ -37,7 +37,7 @@ export interface UsageRequest extends UsageFilter {
  * @param query as `UsageQuery`, unchecked. @param now epoch ms
  */
 export function readUsageRequest(db: Database, actor: Actor, query: unknown, now: number): UsageRequest {
-  const asked = checkShape(validateUsageQuery, query, EXPLANATIONS);
+  const asked = checkShape(validator('UsageQuery'), query, EXPLANATIONS);
   const { granularity = 'day', limit = String(DEFAULT_LIMIT), format = 'json', cursor } = asked;
   return {
     ...filterOf(db, actor, asked),

@@ -3,7 +3,7 @@ import { policyRevision } from '../../core/authorize.ts';
 import { checkContent } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
 import type { AccessChanges, AccessDiff, EvaluateCall, FixtureFacts, LintFinding } from '../../generated/types.ts';
-import { validateFixtureFacts } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { counted } from '../../lib/text.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import { accessOverview, accessReport } from '../../workbench/analysis/access.ts';
@@ -168,7 +168,7 @@ export async function runExplain(
 /** @throws UsageError */
 function readFacts(text: string): FixtureFacts {
   try {
-    return checkContent(validateFixtureFacts, JSON.parse(text));
+    return checkContent(validator('FixtureFacts'), JSON.parse(text));
   } catch (error) {
     if (error instanceof ApiError) throw new UsageError(`--facts: ${error.message}`, { cause: error });
     throw new UsageError(`--facts is not JSON: ${text}`, { cause: error });

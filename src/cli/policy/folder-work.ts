@@ -3,7 +3,7 @@ import { appliedView, applyFolder, newlyPermitted, planView } from '../../admin/
 import { FolderFaults, type FolderPlan, type PlanOptions, readFolderPlan } from '../../admin/folder/plan-folder.ts';
 import { writeJudged } from '../../admin/rules/judged-change.ts';
 import type { AccessDiff, PolicyPlan } from '../../generated/types.ts';
-import { validatePolicyPlan } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { accessDiff } from '../../workbench/analysis/diff.ts';
 import { replacementsOf, withRule } from '../../workbench/analysis/drafts.ts';
 import { placeText } from '../../workbench/fixtures/report-text.ts';
@@ -17,6 +17,8 @@ import { type Environment, inWorkspace, ruleWriteOf, type Workspace } from '../w
 import { folderAt, refusedFolder } from './folder-pull.ts';
 import { showApplied, showPlan } from './plan-output.ts';
 import { type DraftedWorld, withJudges } from './policy-world.ts';
+
+const validatePolicyPlan = validator('PolicyPlan');
 
 interface CommonOptions {
   readonly org?: string;

@@ -6,7 +6,7 @@ import { type Config, readConfig } from '../../config/config.ts';
 import { ApiError } from '../../domain/errors.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { RuleWidening } from '../../generated/types.ts';
-import { validateDraftRules } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { inspectDatabase } from '../../store/backup/check-data-dir.ts';
 import { databasePath, hasDatabase } from '../../store/db/data-dir.ts';
@@ -100,7 +100,7 @@ export function withDraftFile(world: World, file: string): DraftedWorld {
   try {
     const [document, ...others] = new FixtureSources().read(path.resolve(file));
     if (document === undefined || others.length > 0) throw new UsageError(`${file} must hold one document.`);
-    const { rules } = checkedShape(validateDraftRules, document);
+    const { rules } = checkedShape(validator('DraftRules'), document);
     const drafted = locating(document, [], () => applyDrafts(world, rules));
     return { world: drafted, warnings: draftWarnings(drafted, rules) };
   } catch (error) {

@@ -15,12 +15,7 @@ import type {
   PolicyPlan,
   ReplayRequest,
 } from '../../generated/types.ts';
-import {
-  validateAccessDiff,
-  validateDraftRules,
-  validateEvaluateRequest,
-  validateReplayRequest,
-} from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import type { ReplayRules } from '../../workbench/analysis/analysis-job.ts';
 import { replacementsOf } from '../../workbench/analysis/drafts.ts';
@@ -35,6 +30,8 @@ import { flag, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
 import type { AppContext } from '../state.ts';
 import { answer, answerAnalysis, type MasterDeps, pathParameter } from './master-route.ts';
+
+const validateAccessDiff = validator('AccessDiff');
 
 /** `…/keys/{id}/access` and `…/policy/…`: what the rules, stored or drafted, mean. */
 export function policyHandlers(deps: MasterDeps) {
@@ -51,14 +48,14 @@ export function policyHandlers(deps: MasterDeps) {
     },
     evaluatePolicy: async (ctx) => {
       const { organizationId } = actorOf(ctx);
-      const body = checkShape(validateEvaluateRequest, ctx.state.body);
+      const body = checkShape(validator('EvaluateRequest'), ctx.state.body);
       if (body.key === undefined || (body.rules ?? []).some(concernsOthers)) checkManagesOrganization(actorOf(ctx));
       if (body.key !== undefined) await checkSees(ctx, body.key);
       answerAnalysis(ctx, await analyst.analyse({ kind: 'evaluate', organizationId, body }));
     },
     diffPolicy: async (ctx) => {
       const { organizationId } = actorOf(ctx);
-      const { rules } = checkShape(validateDraftRules, ctx.state.body);
+      const { rules } = checkShape(validator('DraftRules'), ctx.state.body);
       checkManagesOrganization(actorOf(ctx));
       answerAnalysis(ctx, await analyst.analyse({ kind: 'diff', organizationId, rules, ...shown(ctx) }));
     },
@@ -197,7 +194,7 @@ export function policyReplayHandlers(deps: MasterDeps) {
   return {
     replayPolicy: async (ctx) => {
       const actor = actorOf(ctx);
-      const asked = checkShape(validateReplayRequest, ctx.state.body, FOLDER_EXPLANATIONS);
+      const asked = checkShape(validator('ReplayRequest'), ctx.state.body, FOLDER_EXPLANATIONS);
       const { recorded: _, rules, folder, bundle, groupBy = REPLAY_DIMENSIONS, stream = false, ...query } = asked;
       if ([rules, folder, bundle].some((each) => each !== undefined)) checkManagesOrganization(actor);
       const judged = await readRules(deps, actor, asked);

@@ -23,7 +23,7 @@ import {
 import { changeJudged, type RulePlan } from '../../admin/rules/judged-change.ts';
 import type { RuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../generated/types.ts';
-import { validateRuleWidening } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { Analysis } from '../../workbench/analysis/analysis-job.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
@@ -31,6 +31,8 @@ import { flag, pageRequest } from '../query.ts';
 import type { Handlers } from '../routes.ts';
 import type { AppContext, AppMiddleware } from '../state.ts';
 import { answer, answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
+
+const validateRuleWidening = validator('RuleWidening');
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
 export function ruleHandlers(deps: MasterDeps) {

@@ -14,7 +14,7 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { OneTime } from '../../domain/identity.ts';
 import { Turns } from '../../domain/turns.ts';
-import { validatePasskeyAssertion, validatePasskeyRegistration } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { findPasskeyByCredential } from '../../store/sign-in/sign-in-records.ts';
 import { jsonBody } from '../body.ts';
 import { MAX_FORM_BYTES } from '../pages/form.ts';
@@ -79,7 +79,7 @@ function passkeyRoutes(context: SignInPages): void {
   });
 
   pages.post('/oauth/interaction/account/passkeys', requireSession, checkScript, body, async (ctx) => {
-    const registration = checkShape(validatePasskeyRegistration, ctx.state.body);
+    const registration = checkShape(validator('PasskeyRegistration'), ctx.state.body);
     const challenge = await takeChallenge(ctx, creations);
     const passkey = await verifyPasskeyCreation(registration, placeFor(ctx), challenge);
     await store.write((db, now) => addPasskey(db, personOf(sessionOf(ctx).member), passkey, now));
@@ -98,7 +98,7 @@ function passkeyRoutes(context: SignInPages): void {
   );
 
   pages.post('/oauth/interaction/sign-in/passkey', checkScript, body, async (ctx) => {
-    const assertion = checkShape(validatePasskeyAssertion, ctx.state.body);
+    const assertion = checkShape(validator('PasskeyAssertion'), ctx.state.body);
     const challenge = await takeChallenge(ctx, uses);
     const { id } = assertion.credential;
     const passkey = await store.read((db) => findPasskeyByCredential(db, id));

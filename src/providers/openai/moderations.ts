@@ -1,11 +1,13 @@
 import type { ModerationRequest, ModerationResult } from '../../generated/types.ts';
-import { validateModerationResult } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ModerationCall, UpstreamModeration, WholeTranslation } from '../wire/adapter.ts';
 import { isRecord, modelId } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import { openAiAnswer, openAiPost } from './request.ts';
+
+const validateModerationResult = validator('ModerationResult');
 
 /** Moderation at every server that speaks OpenAI's wire format. */
 export const openAiModerations: WholeTranslation<ModerationCall, UpstreamModeration> = { buildRequest, parseResponse };

@@ -2,13 +2,15 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChatMessage, ChatRequest, FinishReason } from '../../generated/types.ts';
-import { validateChatRequest } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { entryOf } from '../../lib/text.ts';
 import { isRecord, parseJson } from '../wire/answer-json.ts';
 import { imageSize } from './draw-image.ts';
 import { imageTokens, type Painter } from './images.ts';
 import { CREATED, completesChats, detailOf, TOKEN_LENGTH, textTokens } from './models.ts';
 import { beginEvents, type Fault, faultIn, faultOf, sendError, sendEvent, sendFault, sendJson } from './wire.ts';
+
+const validateChatRequest = validator('ChatRequest');
 
 /** How slow `sandbox-slow` is. */
 export interface SandboxPace {

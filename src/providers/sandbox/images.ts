@@ -1,13 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { Worker } from 'node:worker_threads';
 import type { ImageRequest } from '../../generated/types.ts';
-import { validateImageRequest } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { Threads } from '../../lib/threads.ts';
 import { parseJson } from '../wire/answer-json.ts';
 import { type Detail, type ImageSize, imageSize, MAX_SIDE } from './draw-image.ts';
 import type { DrawQuestion } from './draw-worker.ts';
 import { CREATED, detailOf, textTokens } from './models.ts';
 import { beginEvents, faultIn, sendError, sendEvent, sendFault, sendJson } from './wire.ts';
+
+const validateImageRequest = validator('ImageRequest');
 
 const EMPTY = { created: CREATED, data: [] };
 

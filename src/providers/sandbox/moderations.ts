@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ModerationRequest, ModerationResult } from '../../generated/types.ts';
-import { validateModerationRequest } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { parseJson } from '../wire/answer-json.ts';
 import { MODERATION_MODEL } from './models.ts';
 import { faultIn, sendError, sendFault, sendJson } from './wire.ts';
+
+const validateModerationRequest = validator('ModerationRequest');
 
 /** OpenAI's categories, each with whether images are judged by it too. */
 const CATEGORIES: ReadonlyMap<string, boolean> = new Map([

@@ -2,9 +2,11 @@ import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { BundleEvent, BundleState, KnownBundle, SignedAs } from '../../generated/types.ts';
-import { validateBundleState } from '../../generated/validators.js';
 import { makeFolders } from '../../lib/files.ts';
+import { validator } from '../../lib/schemas.ts';
 import { writeDurably } from '../db/data-dir.ts';
+
+const validateBundleState = validator('BundleState');
 
 const MAX_EVENTS = 10;
 const MAX_UNNUMBERED = 100;

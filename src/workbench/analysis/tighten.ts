@@ -2,7 +2,7 @@ import type { Mapping } from '../../domain/model.ts';
 import { canonicalRule } from '../../domain/rule-content.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { DraftRule, RuleCreate } from '../../generated/types.ts';
-import { validateRuleCreate } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { counted } from '../../lib/text.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -18,6 +18,8 @@ import { createSubjectJudge } from '../world/subject-judge.ts';
 import { keySubjects, memberSubjects, type World } from '../world/world.ts';
 import { applyDrafts } from './drafts.ts';
 import type { TightenSubject } from './tighten-subject.ts';
+
+const validateRuleCreate = validator('RuleCreate');
 
 export interface TightenScope {
   /** Epoch ms, `to` exclusive. */

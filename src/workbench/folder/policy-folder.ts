@@ -3,7 +3,7 @@ import path from 'node:path';
 import { checkShape, type Explanation, pointerStep } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
-import { validatePolicyFolder } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import { locating } from '../fixtures/fixture-shape.ts';
 import { FixtureFault, type FixtureSources, type Place, type SourceDocument } from '../fixtures/fixture-source.ts';
 
@@ -28,7 +28,7 @@ export const FOLDER_EXPLANATIONS: readonly Explanation[] = [
 
 /** What states rules, by their owners' and their own names. @param body unchecked. @throws ApiError 400 at its first fault */
 export const readFolderDocument = (body: unknown): PolicyFolder =>
-  checkShape(validatePolicyFolder, body, FOLDER_EXPLANATIONS);
+  checkShape(validator('PolicyFolder'), body, FOLDER_EXPLANATIONS);
 
 /** Every `.yaml` and `.yml` file in a folder but for hidden ones and those in hidden folders, or the file itself. Sorted. */
 export function policyFiles(place: string): string[] {

@@ -3,7 +3,7 @@ import { checkContent } from '../../domain/check-shape.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from '../../generated/types.ts';
-import { validateWorldDocument } from '../../generated/validators.js';
+import { validator } from '../../lib/schemas.ts';
 import type { World, WorldGroup, WorldKey, WorldMember, WorldOrganization, WorldRule } from './world.ts';
 
 /** The rules of a world as a document that `readWorldDocument` reads back: no catalogue, no rule revision, nobody's providers. */
@@ -55,7 +55,7 @@ const documentRule = ({ id, ruleType, ruleValue, mode, description }: WorldRule)
  * @param content parsed JSON or YAML. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
  */
 export function readWorldDocument(content: unknown, catalog: Catalog): World {
-  const document = checkContent(validateWorldDocument, content);
+  const document = checkContent(validator('WorldDocument'), content);
   const organizations = new UniqueById<WorldOrganization>();
   const members = new UniqueById<WorldMember>();
   const keys = new UniqueById<WorldKey>();

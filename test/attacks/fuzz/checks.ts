@@ -1,20 +1,20 @@
 // What every answer of the product must be.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CallMetadata } from '../../../src/generated/types.ts';
-import {
-  validateChatCompletion,
-  validateErrorEnvelope,
-  validateImageAnswer,
-  validateImageEvent,
-  validateModelList,
-  validateModerationAnswer,
-} from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
 import { eventsOf } from '../../support/chat.ts';
 import type { Answer } from '../../support/request.ts';
 import { mayCall } from './keys.ts';
 import { servedAs } from './served.ts';
 import type { Marked } from './upstreams.ts';
+
+const validateChatCompletion = validator('ChatCompletion');
+const validateErrorEnvelope = validator('ErrorEnvelope');
+const validateImageAnswer = validator('ImageAnswer');
+const validateImageEvent = validator('ImageEvent');
+const validateModelList = validator('ModelList');
+const validateModerationAnswer = validator('ModerationAnswer');
 
 /** A broken invariant, and how. */
 export type Broken = readonly [invariant: string, detail: string];

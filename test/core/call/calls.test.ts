@@ -2,12 +2,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createContainer } from '../../../src/container.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { validatePolicyInput } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { CALL_STATES } from '../../../src/store/ledger/statements.ts';
 import { chat, faulty, hello } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRows, decisionRows, keySums } from '../../support/rows.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 const clock = new ManualClock('2026-11-21T12:00:00Z');
 const CALL = 18_000_000n;

@@ -1,10 +1,12 @@
 // POST /v1/chat/completions with the model `auto` (src/core/README.md, "auto").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { validatePolicyInput } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, addRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callRow, decisionRows } from '../../support/rows.ts';
 import { completion, failure, json, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 let upstream: TestUpstream;
 let gateway: TestGateway;

@@ -4,12 +4,14 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { ImageEvent } from '../../../src/generated/types.ts';
-import { validateImageEvent } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { errorOf } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { draw, fox, pictured, pngSize } from '../../support/images.ts';
 import { callRow, callRows, settled } from '../../support/rows.ts';
 import { failure, type Reply, startUpstream, type TestUpstream, upstreamEnv } from '../../support/upstream.ts';
+
+const validateImageEvent = validator('ImageEvent');
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SIZE = { size: '1024x1024', quality: 'high', background: 'opaque', output_format: 'png' };

@@ -4,13 +4,15 @@ import { createAlias, deleteAlias } from '../../../src/admin/providers/aliases.t
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { ManualClock, systemClock } from '../../../src/domain/time.ts';
 import type { ModelList, RuleCreate } from '../../../src/generated/types.ts';
-import { validateModelList } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { bearer } from '../../support/chat.ts';
 import { addKey, addRule, type RuleScope, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { addOwnModels } from '../../support/own-models.ts';
 import { type Answer, send } from '../../support/request.ts';
 import { callRows, decisionRows } from '../../support/rows.ts';
 import { upstreamEnv } from '../../support/upstream.ts';
+
+const validateModelList = validator('ModelList');
 
 let gateway: TestGateway;
 let added: { scope: RuleScope; id: string }[] = [];

@@ -3,11 +3,14 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../src/domain/time.ts';
 import type { Model, ModelList } from '../../../src/generated/types.ts';
-import { validateModel, validateModelList } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { bearer } from '../../support/chat.ts';
 import { addRule, removeRule, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { type Answer, send } from '../../support/request.ts';
 import { upstreamEnv } from '../../support/upstream.ts';
+
+const validateModel = validator('Model');
+const validateModelList = validator('ModelList');
 
 let gateway: TestGateway;
 

@@ -2,11 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { type Mapping, TEXT_ONLY } from '../../../src/domain/model.ts';
 import { NO_USAGE } from '../../../src/domain/usage.ts';
 import type { ImageRequest } from '../../../src/generated/types.ts';
-import { validateImageRequest } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { openAiImages } from '../../../src/providers/openai/images.ts';
 import type { Endpoint } from '../../../src/providers/wire/adapter.ts';
 import { UpstreamError } from '../../../src/providers/wire/upstream-error.ts';
 import { gathered, streamed } from '../answers.ts';
+
+const validateImageRequest = validator('ImageRequest');
 
 const ENDPOINT: Endpoint = {
   base: { origin: 'https://up.example', path: '/v1' },

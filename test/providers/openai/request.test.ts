@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '../../../src/generated/types.ts';
-import { validateChatRequest } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { openAiAdapter } from '../../../src/providers/openai/openai.ts';
 import type { ChatCall, Endpoint } from '../../../src/providers/wire/adapter.ts';
 import { mappingOf } from '../answers.ts';
+
+const validateChatRequest = validator('ChatRequest');
 
 const MAPPING = mappingOf('acme', { externalId: 'gpt-x-2026' });
 

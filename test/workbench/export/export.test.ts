@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import { systemClock } from '../../../src/domain/time.ts';
-import { validatePolicyInput } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { POLICY_DIRECTORY } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { tarGz, writeExport } from '../../../src/workbench/export/export-archive.ts';
@@ -15,6 +15,8 @@ import { exportCases } from '../../../src/workbench/export/export-cases.ts';
 import { readFixtureFile } from '../../../src/workbench/fixtures/fixture-file.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';
 import { propertyRuns } from '../../policy/property-runs.ts';
+
+const validatePolicyInput = validator('PolicyInput');
 
 const pdp = createPdp();
 

@@ -3,7 +3,7 @@ import { deleteKey } from '../../../src/admin/keys/keys.ts';
 import { changeRule, createRule } from '../../../src/admin/rules/iam-rules.ts';
 import { checkShape } from '../../../src/domain/check-shape.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
-import { validateDraftRules } from '../../../src/generated/validators.js';
+import { validator } from '../../../src/lib/schemas.ts';
 import { compileSubjectRules } from '../../../src/policy/data-document.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { prepareSubjectRules } from '../../../src/store/rules/rules.ts';
@@ -13,6 +13,8 @@ import { readWorld, type World } from '../../../src/workbench/world/world.ts';
 import { readWorldDocument, worldDocument } from '../../../src/workbench/world/world-document.ts';
 import { catalog, cli, ID, seededDatabase, startMs } from '../../admin/tenants.ts';
 import { rule, smallWorld } from '../small-world.ts';
+
+const validateDraftRules = validator('DraftRules');
 
 let db: Database;
 beforeEach(() => {

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../../../src/generated/types.ts';
-import { validateAuditList } from '../../../../src/generated/validators.js';
+import { validator } from '../../../../src/lib/schemas.ts';
 import { ID, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
+
+const validateAuditList = validator('AuditList');
 
 let server: ManagementServer;
 

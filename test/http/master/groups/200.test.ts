@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { validateGroupChangeAnswer } from '../../../../src/generated/validators.js';
+import { validator } from '../../../../src/lib/schemas.ts';
 import { ID, START } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, startManagementServer } from '../management-server.ts';
+
+const validateGroupChangeAnswer = validator('GroupChangeAnswer');
 
 let server: ManagementServer;
 

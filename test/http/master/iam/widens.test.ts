@@ -2,9 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RuleWidening } from '../../../../src/generated/types.ts';
-import { validateRuleChangeAnswer } from '../../../../src/generated/validators.js';
+import { validator } from '../../../../src/lib/schemas.ts';
 import { ID } from '../../../admin/tenants.ts';
 import { type ManagementServer, startManagementServer } from '../management-server.ts';
+
+const validateRuleChangeAnswer = validator('RuleChangeAnswer');
 
 let server: ManagementServer;
 

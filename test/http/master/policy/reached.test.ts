@@ -1,7 +1,10 @@
 // What the analyses call reached is what the gateway lists for the key, and serves: by the running server's configuration.
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { validateAccessReport, validateModelList } from '../../../../src/generated/validators.js';
+import { validator } from '../../../../src/lib/schemas.ts';
 import { addRule, startGateway, type TestGateway } from '../../../support/gateway.ts';
+
+const validateAccessReport = validator('AccessReport');
+const validateModelList = validator('ModelList');
 
 let gateway: TestGateway;
 
