@@ -1,13 +1,13 @@
-import { startExpiringKeys } from './admin/keys/expire-keys.ts';
+import { startExpiringKeys } from './admin/keys/keys.ts';
 import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
 import { createLogReader } from './admin/log/log-reader.ts';
-import { RefusedRecorder } from './admin/log/record-refused.ts';
-import { type ActiveProvider, listActiveProviders } from './admin/providers/list-active-providers.ts';
-import { type FirstRun, firstRun } from './admin/sign-in/first-run.ts';
+import { RefusedRecorder } from './admin/log/refused-recorder.ts';
+import { type ActiveProvider, listActiveProviders } from './admin/providers/known-providers.ts';
+import { type FirstRun, firstRun } from './admin/sign-in/sign-in-links.ts';
 import { listWatchedBudgets } from './admin/tenants/budgets.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
-import { createUsageReporter } from './admin/usage/usage-reporter.ts';
+import { createUsageReporter } from './admin/usage/usage-query.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { type Config, readConfig } from './config/config.ts';
 import { servedProviders } from './config/upstreams.ts';

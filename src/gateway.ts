@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import manifest from '../package.json' with { type: 'json' };
-import type { RefusedRecorder } from './admin/log/record-refused.ts';
+import type { RefusedRecorder } from './admin/log/refused-recorder.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Config } from './config/config.ts';
 import { createDocuments } from './core/authorize.ts';

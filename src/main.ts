@@ -1,4 +1,4 @@
-import type { FirstRun } from './admin/sign-in/first-run.ts';
+import type { FirstRun } from './admin/sign-in/sign-in-links.ts';
 import { type Config, readConfig, settingHints } from './config/config.ts';
 import { reloadOf, type Variables, withEnvFile } from './config/variables.ts';
 import { type Container, createContainer } from './container.ts';

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { compileRules } from '../../src/admin/rules/compile-rules.ts';
+import { compileRules } from '../../src/admin/rules/rule-edits.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { newId } from '../../src/domain/id.ts';

@@ -2,8 +2,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
-import { findFixtureFiles, readFixtures } from '../../src/workbench/fixtures/find-fixtures.ts';
-import type { LoadedFixture } from '../../src/workbench/fixtures/fixture-file.ts';
+import { findFixtureFiles, type LoadedFixture, readFixtures } from '../../src/workbench/fixtures/fixture-file.ts';
 import { FixtureSources } from '../../src/workbench/fixtures/fixture-source.ts';
 
 export const CASES = fileURLToPath(new URL('../../test/policy/cases', import.meta.url));

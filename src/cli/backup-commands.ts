@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Command } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
-import { recordServerChange } from '../admin/audit/server-changes.ts';
+import { recordServerChange } from '../admin/audit/audit-trail.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { systemClock } from '../domain/time.ts';
 import { type BackupManifest, backUp } from '../store/backup/backup.ts';

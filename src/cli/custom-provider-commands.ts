@@ -1,6 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { PRICE_NAMES } from '../admin/providers/custom-model-content.ts';
-import { changeCustomModel, createCustomModel, deleteCustomModel } from '../admin/providers/custom-models.ts';
+import {
+  changeCustomModel,
+  createCustomModel,
+  deleteCustomModel,
+  PRICE_NAMES,
+} from '../admin/providers/custom-models.ts';
 import {
   type CustomProviderWrite,
   changeCustomProvider,

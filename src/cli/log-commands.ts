@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { exportDecisions } from '../admin/log/decision-export.ts';
+import { exportDecisions } from '../admin/log/decision-file.ts';
 import { readLogRequest, readRefusedListRequest, seenBy } from '../admin/log/log-query.ts';
 import {
   getCall,

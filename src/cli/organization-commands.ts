@@ -1,7 +1,10 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
-import { createOrganization } from '../admin/tenants/create-organization.ts';
-import type { Tenant } from '../admin/tenants/new-tenant.ts';
-import { changeOrganization, listOrganizations } from '../admin/tenants/organizations.ts';
+import {
+  changeOrganization,
+  createOrganization,
+  listOrganizations,
+  type Tenant,
+} from '../admin/tenants/organizations.ts';
 import { changeProject, createProject, deleteProject } from '../admin/tenants/projects.ts';
 import { systemClock, type TtlUnit } from '../domain/time.ts';
 import type { OrganizationPatch, OrganizationRecord, ProjectRecord } from '../generated/types.ts';

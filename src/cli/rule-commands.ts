@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { listEvidence, readEvidenceRequest } from '../admin/log/rule-evidence.ts';
+import { listEvidence, readEvidenceRequest } from '../admin/log/log-reader.ts';
 import {
   changeRule,
   createRule,

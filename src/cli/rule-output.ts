@@ -9,8 +9,7 @@ import type {
   RuleWidening,
 } from '../generated/types.ts';
 import { counted, plainText } from '../lib/text.ts';
-import type { RuleReplacement } from '../workbench/analysis/drafts.ts';
-import type { Regrouping } from '../workbench/analysis/widening.ts';
+import type { Regrouping, RuleReplacement } from '../workbench/analysis/drafts.ts';
 import { showDecisionsWithShadow } from './log-output.ts';
 import { addressText, callableCell, nameOf, printRuleTable } from './policy/access-output.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { recordServerChange } from '../admin/audit/server-changes.ts';
+import { recordServerChange } from '../admin/audit/audit-trail.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { systemClock } from '../domain/time.ts';
 import type { Database } from '../store/db/database.ts';

@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
-import { usageCsv } from '../admin/usage/usage-csv.ts';
 import { readUsageRequest } from '../admin/usage/usage-query.ts';
-import { usageReport } from '../admin/usage/usage-report.ts';
+import { usageCsv, usageReport } from '../admin/usage/usage-report.ts';
 import type { UsageReport, UsageRow } from '../generated/types.ts';
 import { keyId, projectId } from './record-references.ts';
 import { type CommonOptions, listing, named, timeOf, wordList } from './terminal/options.ts';

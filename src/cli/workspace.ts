@@ -1,4 +1,4 @@
-import type { Actor } from '../admin/audit/actor.ts';
+import type { Actor } from '../admin/audit/audit-trail.ts';
 import type { RuleWrite } from '../admin/rules/iam-rules.ts';
 import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config/config.ts';

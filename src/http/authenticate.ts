@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Actor } from '../admin/audit/actor.ts';
+import type { Actor } from '../admin/audit/audit-trail.ts';
 import type { CallContext, Principal } from '../core/authorize.ts';
 import { type Authenticate, type Rate, type Rates, rateLimitExceeded, type Standing } from '../core/caller.ts';
 import { type ApiError, invalidRequest, unauthorized } from '../domain/errors.ts';

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import cors from '@koa/cors';
 import Router from '@koa/router';
 import Koa from 'koa';
-import type { RefusedRecorder } from '../admin/log/record-refused.ts';
+import type { RefusedRecorder } from '../admin/log/refused-recorder.ts';
 import { toApiError } from '../core/authorize.ts';
 import { refusedKeyOf } from '../core/caller.ts';
 import { networkOf, clientAddress as resolveClientAddress, type TrustedProxies } from '../domain/address.ts';

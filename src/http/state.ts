@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import type { Actor } from '../admin/audit/actor.ts';
+import type { Actor } from '../admin/audit/audit-trail.ts';
 import type { Principal } from '../core/authorize.ts';
 import { type ApiError, overloaded } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';

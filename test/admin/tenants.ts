@@ -1,4 +1,4 @@
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../src/domain/id.ts';
 import type { EncryptionKey } from '../../src/domain/provider.ts';

@@ -2,7 +2,7 @@
 // Defence: a key that a developer makes has at most the limits of their most limited key, and shares them: what all of these keys
 // spend together stays within the limit. `newKeyLimits` of the organization says how much a key can have instead.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import {
   changeKey,
   createKey,
@@ -14,7 +14,7 @@ import {
 } from '../../src/admin/keys/keys.ts';
 import { createMasterKey } from '../../src/admin/keys/master-keys.ts';
 import { changeBudget, getBudget } from '../../src/admin/tenants/budgets.ts';
-import { newMember } from '../../src/admin/tenants/new-member.ts';
+import { newMember } from '../../src/admin/tenants/members.ts';
 import { changeOrganization, getOrganization } from '../../src/admin/tenants/organizations.ts';
 import { createProject } from '../../src/admin/tenants/projects.ts';
 import { newId } from '../../src/domain/id.ts';

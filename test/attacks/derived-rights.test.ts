@@ -1,13 +1,12 @@
 // The threat: a secret, a key or a member is gone, and what was made with it still works. The defence: what is derived ends with what it
 // came from, in the same transaction, and what can end by time is judged each time it is used.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { deleteKey, disableKey, enableKey, rollKey } from '../../src/admin/keys/keys.ts';
 import { endDueGrants } from '../../src/admin/keys/oauth-grants.ts';
-import { setPassword } from '../../src/admin/sign-in/set-password.ts';
+import { setPassword } from '../../src/admin/sign-in/sign-in.ts';
 import { createSignInLink } from '../../src/admin/sign-in/sign-in-links.ts';
-import { removeMember } from '../../src/admin/tenants/members.ts';
-import { newMember } from '../../src/admin/tenants/new-member.ts';
+import { newMember, removeMember } from '../../src/admin/tenants/members.ts';
 import { createProject, deleteProject } from '../../src/admin/tenants/projects.ts';
 import { newId } from '../../src/domain/id.ts';
 import { hashPassword } from '../../src/domain/identity.ts';

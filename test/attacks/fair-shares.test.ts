@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createKey } from '../../src/admin/keys/keys.ts';
-import { createOrganization } from '../../src/admin/tenants/create-organization.ts';
+import { createOrganization } from '../../src/admin/tenants/organizations.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { bearer, chat, errorOf, hello } from '../support/chat.ts';
 import { metricsOf, valuesOf } from '../support/exposition.ts';

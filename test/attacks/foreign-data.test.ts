@@ -19,7 +19,7 @@ import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createProviderKey } from '../../src/admin/providers/provider-keys.ts';
-import { firstRun } from '../../src/admin/sign-in/first-run.ts';
+import { firstRun } from '../../src/admin/sign-in/sign-in-links.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { checkDataDir } from '../../src/store/backup/check-data-dir.ts';

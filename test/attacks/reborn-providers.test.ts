@@ -1,7 +1,7 @@
 // Threat: a custom provider is deleted and created again under its old name, at another server, and inherits what was remembered.
 // Defence: what is remembered belongs to the row of the model and to the state of its provider, never to the name alone.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { createCustomModel, deleteCustomModel } from '../../src/admin/providers/custom-models.ts';
 import { changeCustomProvider, deleteCustomProvider } from '../../src/admin/providers/custom-providers.ts';
 import { createProviderKey } from '../../src/admin/providers/provider-keys.ts';

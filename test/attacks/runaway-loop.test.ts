@@ -1,10 +1,9 @@
 // A loop that nobody stops: what it takes of a minute, and what it leaves to colleagues.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { changeKey, createKey, deleteKey } from '../../src/admin/keys/keys.ts';
-import { addMember } from '../../src/admin/tenants/add-member.ts';
-import { changeMember } from '../../src/admin/tenants/members.ts';
+import { addMember, changeMember } from '../../src/admin/tenants/members.ts';
 import { changeOrganization } from '../../src/admin/tenants/organizations.ts';
 import { changeProject } from '../../src/admin/tenants/projects.ts';
 import type { Overrides } from '../../src/container.ts';

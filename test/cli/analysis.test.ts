@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { firstRun } from '../../src/admin/sign-in/first-run.ts';
+import { firstRun } from '../../src/admin/sign-in/sign-in-links.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { progressBar } from '../../src/cli/terminal/output.ts';
 import { systemClock } from '../../src/domain/time.ts';

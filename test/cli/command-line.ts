@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { cliCommand } from '../../scripts/runtime.js';
-import { type FirstRun, firstRun } from '../../src/admin/sign-in/first-run.ts';
+import { type FirstRun, firstRun } from '../../src/admin/sign-in/sign-in-links.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { loadSecrets, type ServerSecrets } from '../../src/store/secrets/secrets.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deleteKey, rollKey } from '../../src/admin/keys/keys.ts';
 import { newSecret } from '../../src/admin/keys/new-secret.ts';
-import { RefusedRecorder, type SeenRefusal } from '../../src/admin/log/record-refused.ts';
+import { RefusedRecorder, type SeenRefusal } from '../../src/admin/log/refused-recorder.ts';
 import { idsFrom, newId } from '../../src/domain/id.ts';
 import type { RefusedRequestRecord } from '../../src/generated/types.ts';
 import { keepRefused, type RefusedRequest } from '../../src/store/ledger/refused-requests.ts';

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { changeKey, createKey, disableKey } from '../../src/admin/keys/keys.ts';
 import { createRule, deleteRule } from '../../src/admin/rules/iam-rules.ts';
 import type { RuleOwner } from '../../src/admin/rules/rule-owner.ts';
-import type { FirstRun } from '../../src/admin/sign-in/first-run.ts';
+import type { FirstRun } from '../../src/admin/sign-in/sign-in-links.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import { type Container, createContainer, type Overrides } from '../../src/container.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../../src/admin/audit/actor.ts';
+import type { Actor } from '../../src/admin/audit/audit-trail.ts';
 import { createCustomModel } from '../../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../../src/admin/providers/custom-providers.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';

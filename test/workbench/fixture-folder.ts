@@ -6,8 +6,8 @@ import { onTestFinished } from 'vitest';
 import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
+import { placeText, type Report } from '../../src/workbench/fixtures/fixture-reports.ts';
 import { FixtureSources } from '../../src/workbench/fixtures/fixture-source.ts';
-import { placeText, type Report } from '../../src/workbench/fixtures/report-text.ts';
 import { type PolicyTest, type PolicyTestResult, testPolicy } from '../../src/workbench/fixtures/test-policy.ts';
 
 const pdp = createPdp();

@@ -1,8 +1,78 @@
 import { userInfo } from 'node:os';
+import { notFound, permissionDenied } from '../../domain/errors.ts';
 import { plainText } from '../../lib/text.ts';
 import { appendAuditEntry, type NewAuditEntry } from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
-import type { Actor } from './actor.ts';
+import type { Role } from '../../store/db/tables.ts';
+import type { MasterKeyCredential } from '../../store/tenants/master-key-records.ts';
+import { listOrganizations } from '../../store/tenants/tenants.ts';
+
+/** Who administers: a master key, with the role that its maker has now, a signed-in member, or the person at this machine's command line. */
+export type Actor =
+  | ({ readonly kind: 'master_key' } & MasterKeyCredential)
+  | { readonly kind: 'person'; readonly organizationId: string; readonly memberId: string; readonly role: Role }
+  | { readonly kind: 'cli'; readonly organizationId: string };
+
+const roleOf = (actor: Actor): Role => (actor.kind === 'cli' ? 'owner' : actor.role);
+
+export const isDeveloper = (actor: Actor): boolean => roleOf(actor) === 'developer';
+
+/** Developers see and manage their own keys only (src/admin/README.md, "roles"). */
+export const seesAllKeys = (actor: Actor): boolean => !isDeveloper(actor);
+
+export const seesKeyOf = (actor: Actor, owner: string): boolean =>
+  seesAllKeys(actor) || (actor.kind !== 'cli' && actor.memberId === owner);
+
+/** Owners manage everyone, admins everyone but owners, developers no one. */
+export const managesRole = (manager: Role, member: Role): boolean =>
+  manager === 'owner' || (manager === 'admin' && member !== 'owner');
+
+/** Admins cannot change an owner's rules, developers nobody's. */
+export const changesRulesOf = (actor: Actor, member: Role): boolean => managesRole(roleOf(actor), member);
+
+/** 404, not 403: a developer must not even learn that another member's key exists. */
+export function checkSeesKeyOf(actor: Actor, owner: string): void {
+  if (!seesKeyOf(actor, owner)) throw notFound('There is no such key.');
+}
+
+export function checkMakesKeysFor(actor: Actor, member: string): void {
+  if (!seesKeyOf(actor, member)) throw permissionDenied('Developers can only make keys for themselves.');
+}
+
+/** Throws 403 for developers: policy goes by the tags of keys. */
+export function checkTagsKeys(actor: Actor): void {
+  if (isDeveloper(actor)) throw permissionDenied('Developers cannot change the tags of keys.');
+}
+
+/** Throws 403 for developers: members, and the rules of members and of the organization, are none of their concern. */
+export function checkManagesOrganization(actor: Actor): void {
+  if (isDeveloper(actor)) throw permissionDenied('Developers can only manage their own keys.');
+}
+
+export function checkChangesRulesOf(actor: Actor, member: Role): void {
+  if (!changesRulesOf(actor, member)) throw permissionDenied("An admin cannot change an owner's rules.");
+}
+
+/** Throws 403 when an admin would change or remove an owner, or revoke an owner's invitation. */
+export function checkManagesRole(actor: Actor, member: Role): void {
+  if (!managesRole(roleOf(actor), member)) throw permissionDenied('An admin cannot change an owner.');
+}
+
+/** Throws 403 when an admin would make an owner: of a member, or by inviting one. */
+export function checkGivesRole(actor: Actor, role: Role): void {
+  if (!managesRole(roleOf(actor), role)) throw permissionDenied('An admin cannot make anyone an owner.');
+}
+
+/** Everyone may end what acts for them; an admin cannot touch what acts for an owner. */
+export function checkChangesMasterKeyOf(actor: Actor, member: { readonly id: string; readonly role: Role }): void {
+  if (actor.kind !== 'cli' && actor.memberId === member.id) return;
+  if (!managesRole(roleOf(actor), member.role)) throw permissionDenied("An admin cannot change an owner's master key.");
+}
+
+/** Throws 403 for all but owners. */
+export function checkIsOwner(actor: Actor): void {
+  if (roleOf(actor) !== 'owner') throw permissionDenied('Only an owner can change the organization.');
+}
 
 /** What management changes, and what it does to it. */
 const DONE = {
@@ -34,7 +104,7 @@ const DONE = {
 export type AuditTargetType = keyof typeof DONE;
 
 /** Of the installation, not of one organization. */
-export type ServerTargetType = 'pepper' | 'encryption_key' | 'database' | 'policy_bundle';
+type ServerTargetType = 'pepper' | 'encryption_key' | 'database' | 'policy_bundle';
 
 /** What is done to a type of target. */
 export type Done<Type extends AuditTargetType> = (typeof DONE)[Type][number];
@@ -60,7 +130,7 @@ export interface Person {
 }
 
 /** Something as admin JSON shows it, never with a secret: null before it was made, and after it was deleted. */
-export type Change =
+type Change =
   | { readonly before: null; readonly after: { readonly id: string } }
   | { readonly before: { readonly id: string }; readonly after: { readonly id: string } }
   | { readonly before: { readonly id: string }; readonly after: null };
@@ -116,4 +186,22 @@ function systemUser(): string {
     // A container may run as a user that has no name.
     return `uid ${process.getuid?.() ?? 'unknown'}`;
   }
+}
+
+/**
+ * Notes what was done on the command line to the installation itself, in the audit log of every organization, since all of them
+ * depend on it. @param now epoch ms
+ */
+export function recordServerChange<Type extends ServerTargetType>(
+  db: Database,
+  type: Type,
+  done: Done<Type>,
+  change: Change,
+  now: number,
+): void {
+  db.transaction(() => {
+    for (const { id } of listOrganizations(db)) {
+      recordChange(db, { kind: 'cli', organizationId: id }, type, done, change, now);
+    }
+  });
 }

@@ -6,8 +6,7 @@ import * as store from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
-import { type Actor, checkManagesOrganization } from './actor.ts';
-import { AUDIT_ACTIONS } from './audit-trail.ts';
+import { type Actor, AUDIT_ACTIONS, checkManagesOrganization } from './audit-trail.ts';
 
 export interface AuditListRequest extends PageRequest {
   /** `key.create` */

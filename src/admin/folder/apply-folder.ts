@@ -6,12 +6,10 @@ import type { AccessDiff, PolicyPlan, PolicyPlanChange } from '../../generated/t
 import type { Database } from '../../store/db/database.ts';
 import { listRules, type RuleRecord, type RuleStep, writeRules } from '../../store/rules/rules.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
-import type { Actor } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
-import { compileRules } from '../rules/compile-rules.ts';
+import { type Actor, recordChange } from '../audit/audit-trail.ts';
 import { checkPlan, written } from '../rules/iam-rules.ts';
 import { newAccess, StaleRules } from '../rules/judged-change.ts';
-import { ruleChange } from '../rules/rule-change.ts';
+import { compileRules, ruleChange } from '../rules/rule-edits.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleSubject } from '../rules/rule-owner.ts';
 import { contentOf } from './match-rules.ts';
 import type { FolderPlan, PlannedRule } from './plan-folder.ts';

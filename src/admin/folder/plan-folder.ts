@@ -7,9 +7,9 @@ import type { Database } from '../../store/db/database.ts';
 import { readCustomNames } from '../../store/providers/custom-names.ts';
 import { listRules } from '../../store/rules/rules.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
-import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
+import { type Actor, checkManagesOrganization } from '../audit/audit-trail.ts';
 import { checkPlan, type RuleWorld } from '../rules/iam-rules.ts';
-import { checkBounds } from '../rules/rule-bounds.ts';
+import { checkBounds } from '../rules/rule-edits.ts';
 import {
   checkRulesChangeable,
   getRuleSubject,
@@ -17,7 +17,7 @@ import {
   type RuleOwner,
   type RuleSubject,
 } from '../rules/rule-owner.ts';
-import { OwnerNames, rulePointer, statedOwners } from './folder-owners.ts';
+import { OwnerNames, rulePointer, statedOwners } from './live-folder.ts';
 import { matchRules, type RuleMatch } from './match-rules.ts';
 
 /** What a folder calls itself that does not say. */

@@ -4,7 +4,9 @@ import {
   checkRollable,
   disable,
   enable,
+  expire,
   type KeyKind,
+  keyState,
   reactivate,
   remove,
   setEnd,
@@ -15,18 +17,33 @@ import { type ApiError, invalidRequest, permissionDenied } from '../../domain/er
 import { newId } from '../../domain/id.ts';
 import { isCapped, type MinuteLimits } from '../../domain/limits.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/provider.ts';
-import type { Deletion, KeyAnswer, KeyCreate, KeyList, KeyPatch } from '../../generated/types.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { Deletion, KeyAnswer, KeyCreate, KeyList, KeyPatch, KeyRecord } from '../../generated/types.ts';
+import { optional } from '../../lib/collections.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
+import type { Store } from '../../store/store.ts';
 import * as store from '../../store/tenants/key-records.ts';
-import { findMember } from '../../store/tenants/member-records.ts';
+import { listExpiredKeys, updateKey } from '../../store/tenants/key-records.ts';
+import { findMember, getMember } from '../../store/tenants/member-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
-import { type Actor, checkSeesKeyOf, checkTagsKeys, isDeveloper, seesAllKeys } from '../audit/actor.ts';
-import { type Done, recordChange } from '../audit/audit-trail.ts';
-import { boundKey, checkNewEnd, checkNewLimits, getNewKeyBounds } from './key-bounds.ts';
 import {
+  type Actor,
+  checkMakesKeysFor,
+  checkSeesKeyOf,
+  checkTagsKeys,
+  type Done,
+  isDeveloper,
+  recordChange,
+  seesAllKeys,
+} from '../audit/audit-trail.ts';
+import {
+  boundKey,
   checkKeepsMinuteLimits,
+  checkNewEnd,
+  checkNewLimits,
+  getNewKeyBounds,
   LIMIT_EXPLANATIONS,
   leastMinuteLimits,
   MINUTE_LIMIT_EXPLANATION,
@@ -34,11 +51,10 @@ import {
   NO_LIMITS,
   namesLimits,
   newLimits,
+  viewLimits,
 } from './key-limits.ts';
-import { ownerOfNewKey } from './key-owner.ts';
-import { viewKey, viewStoredKey } from './key-view.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
-import { endGrantsFrom, endGrantsOfOldSecret, endRolledGrants, type RollEnds } from './oauth-grants.ts';
+import { endDueGrants, endGrantsFrom, endGrantsOfOldSecret, endRolledGrants, type RollEnds } from './oauth-grants.ts';
 
 const EXPLANATIONS = [
   ...LIMIT_EXPLANATIONS,
@@ -184,7 +200,7 @@ export const changeKeyEnd = (
 const MAX_OVERLAP = 7 * 86_400_000;
 
 /** How a key is rolled. */
-export interface Roll extends SecretWrite {
+interface Roll extends SecretWrite {
   /** Epoch ms: until then the present secret is accepted too. Without it, it ends at once, as one that an earlier roll kept does. */
   readonly oldEndsAt?: number | null;
   /** Which applications end with the old secret. */
@@ -294,4 +310,94 @@ function limitsOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPa
   const changes = setLimits(key, limits);
   checkNewLimits(db, actor, key, patch, limits, now);
   return { ...changes, limitedBySelf: isDeveloper(actor) && (key.limitedBySelf === 1 || !isCapped(key)) ? 1 : 0 };
+}
+
+/**
+ * Who owns a new key: the member that is named, or the one who made the master key; the command line always names one.
+ * 404 for no member of the organization, 403 where the actor may make no keys for the member.
+ */
+export function ownerOfNewKey(db: Database, actor: Actor, createdBy: string | undefined): string {
+  if (createdBy === undefined) {
+    if (actor.kind !== 'cli') return actor.memberId;
+    throw invalidRequest('/createdBy is missing.', '/createdBy');
+  }
+  const owner = getMember(db, actor.organizationId, createdBy).id;
+  checkMakesKeysFor(actor, owner);
+  return owner;
+}
+
+/**
+ * A key as admin JSON shows it (src/admin/README.md, "record"), at `now` in epoch ms.
+ * @param ownerEmail undefined when the member who owns it has left.
+ */
+function viewKey(key: store.KeyRecord, ownerEmail: string | undefined, now: number): KeyRecord {
+  const ownState = keyState(key, now);
+  if (ownState === 'deleted') throw new Error('A deleted key is not shown.');
+  // A key without an owner is refused (src/admin/README.md, "owner").
+  const state = ownerEmail === undefined ? 'disabled' : ownState;
+  return {
+    id: key.id,
+    createdAt: formatTime(key.createdAt),
+    updatedAt: formatTime(key.updatedAt),
+    description: key.description === '' ? null : key.description,
+    projectId: key.projectId,
+    createdBy: ownerEmail === undefined ? null : key.createdBy,
+    createdByEmail: ownerEmail ?? null,
+    kind: key.kind,
+    status: key.status,
+    state,
+    // Nobody has a playground key's secret.
+    maskedToken: key.kind === 'playground' ? null : key.mask,
+    expiresAt: optional(key.expiresAt, formatTime),
+    ...viewLimits(key, now),
+    lastUsedAt: optional(key.lastUsedAt, formatTime),
+    previousTokenEndsAt:
+      key.previousSecretEndsAt !== null && key.previousSecretEndsAt > now ? formatTime(key.previousSecretEndsAt) : null,
+    tags: JSON.parse(key.tagsJson),
+    sharesLimitsOf: key.sharesLimitsOf,
+    requestsPerMinute: key.requestsPerMinute,
+    tokensPerMinute: key.tokensPerMinute,
+  };
+}
+
+/** A key as admin JSON shows it; `now` in epoch ms. */
+export const viewStoredKey = (db: Database, key: store.KeyRecord, now: number): KeyRecord =>
+  viewKey(key, findMember(db, key.organizationId, key.createdBy)?.email, now);
+
+/** Keys in one transaction: a thousand that expire at one instant must not hold up the calls of others. */
+const BATCH = 50;
+
+/**
+ * The background job of the specification's key states: marks keys inactive whose time to live has passed, and ends applications whose
+ * secret has ended. The gateway refuses both on time without it; a run that the database cannot take now is made up for by the next.
+ * @returns what ends the job
+ */
+export function startExpiringKeys(store: Pick<Store, 'write'>, intervalMs = 30_000): () => void {
+  const run = async (): Promise<void> => {
+    while ((await store.write(expireKeys)) === BATCH);
+    while ((await store.write((db, now) => endDueGrants(db, now, BATCH))) === BATCH);
+  };
+  let running = false;
+  const timer = setInterval(() => {
+    if (running) return;
+    running = true;
+    run()
+      .catch(() => undefined)
+      .finally(() => {
+        running = false;
+      });
+  }, intervalMs);
+  return () => clearInterval(timer);
+}
+
+/** Marks up to a batch of expired keys inactive, in all organizations; returns how many. */
+function expireKeys(db: Database, now: number): number {
+  const expired = listExpiredKeys(db, now, BATCH);
+  for (const key of expired) {
+    const { id, organizationId } = key;
+    const before = viewStoredKey(db, key, now);
+    const after = viewStoredKey(db, updateKey(db, organizationId, id, expire(key, now), now), now);
+    recordChange(db, { kind: 'job', name: 'expire_keys', organizationId }, 'key', 'expire', { before, after }, now);
+  }
+  return expired.length;
 }

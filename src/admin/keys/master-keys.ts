@@ -12,10 +12,10 @@ import {
   type Actor,
   checkChangesMasterKeyOf,
   checkManagesOrganization,
+  recordChange,
   seesAllKeys,
   seesKeyOf,
-} from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+} from '../audit/audit-trail.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
 
 const MAX_MASTER_KEYS = 10;

@@ -8,8 +8,7 @@ import * as store from '../../store/sign-in/oauth.ts';
 import { findKey, getKey } from '../../store/tenants/key-records.ts';
 import { findMember } from '../../store/tenants/member-records.ts';
 import { findProject } from '../../store/tenants/tenants.ts';
-import type { Actor } from '../audit/actor.ts';
-import { type Job, type Person, recordChange } from '../audit/audit-trail.ts';
+import { type Actor, type Job, type Person, recordChange } from '../audit/audit-trail.ts';
 
 /** Applications that one member lets act with keys. */
 const MAX_GRANTS = 200;

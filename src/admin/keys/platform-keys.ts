@@ -4,14 +4,17 @@ import { newId } from '../../domain/id.ts';
 import type { Deletion, KeyRecord, PlatformKeyAnswer, PlatformKeyList } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
-import { insertKey } from '../../store/tenants/key-records.ts';
+import {
+  addPlaygroundKeys,
+  findPlaygroundKey,
+  insertKey,
+  type KeyRecord as StoredKeyRecord,
+} from '../../store/tenants/key-records.ts';
+import { getMember } from '../../store/tenants/member-records.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
-import type { Actor } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+import { type Actor, recordChange } from '../audit/audit-trail.ts';
 import { NO_LIMITS } from './key-limits.ts';
-import { ownerOfNewKey } from './key-owner.ts';
-import { viewStoredKey } from './key-view.ts';
-import { deleteKey, getKey, type KeyListRequest, listKeys } from './keys.ts';
+import { deleteKey, getKey, type KeyListRequest, listKeys, ownerOfNewKey, viewStoredKey } from './keys.ts';
 import { newSecret, type SecretWrite } from './new-secret.ts';
 
 const EXPLANATIONS = [
@@ -78,4 +81,27 @@ function platformKey(db: Database, actor: Actor, id: string, now: number): KeyRe
   const { key } = getKey(db, actor, id, now);
   if (key.kind !== 'platform_secret') throw notFound('There is no such key.');
   return key;
+}
+
+/**
+ * The key with which a member tries models in a project at the dashboard. It is made together with the member or the project
+ * (src/admin/README.md, "kind"), or here where it is missing; 404 for a member or a project that is not the organization's.
+ * Runs inside one transaction of the caller's. @param now epoch ms
+ */
+export function playgroundKey(
+  db: Database,
+  organizationId: string,
+  memberId: string,
+  projectId: string,
+  now: number,
+): StoredKeyRecord {
+  getMember(db, organizationId, memberId);
+  getProject(db, organizationId, projectId);
+  const find = () => findPlaygroundKey(db, organizationId, memberId, projectId);
+  const present = find();
+  if (present !== undefined) return present;
+  addPlaygroundKeys(db, organizationId, { memberId, projectId }, now);
+  const made = find();
+  if (made === undefined) throw new Error(`No playground key was made of ${memberId} in ${projectId}.`);
+  return made;
 }

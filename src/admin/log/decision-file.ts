@@ -1,11 +1,14 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import manifest from '../../../package.json' with { type: 'json' };
 import { ConfigError } from '../../config/variables.ts';
 import { ROTATED_FILE_MODE, RotatedFile, type RotatedFileOptions } from '../../lib/files.ts';
+import { permittedBy } from '../../policy/denial.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type FollowPosition, follow, skipOldest } from '../../store/ledger/call-follower.ts';
-import { type DecidedCall, readAllDecided } from '../../store/ledger/call-log.ts';
-import { decisionLine } from './decision-export.ts';
+import { type CallFilter, type DecidedCall, readAllDecided, searchDecided } from '../../store/ledger/call-log.ts';
+import { timeOfNumber } from '../../store/ledger/statements.ts';
+import { DECISION_PATH, decisionEntry } from './log-view.ts';
 
 export interface DecisionFileOptions extends RotatedFileOptions {
   /** Where the ledger was when the server started: the first file begins there. */
@@ -148,4 +151,60 @@ const isKept = (value: unknown): value is KeptPosition =>
 function decisionIdIn(line: string): string {
   const entry: { readonly decision_id: string } = JSON.parse(line);
   return entry.decision_id;
+}
+
+interface ExportedDecision {
+  /** JSON in one line, without its end. */
+  readonly line: string;
+  /** Epoch ms. */
+  readonly time: number;
+}
+
+/** Decisions that are wanted, oldest first. Reads many rows: not for the serving thread. */
+export function* exportDecisions(db: Database, filter: CallFilter): Generator<ExportedDecision> {
+  for (const decided of searchDecided(db, filter)) {
+    yield { line: decisionLine(decided), time: timeOfNumber(decided.call.number) };
+  }
+}
+
+/**
+ * A decision in the format of OPA's decision log, without the end of the line. Its fields that have no meaning here are left out; what it
+ * has no field for stands under `portcullis`.
+ */
+const decisionLine = (decided: DecidedCall): string => JSON.stringify(opaEntry(decided));
+
+const LABELS = { app: manifest.name, version: manifest.version };
+
+function opaEntry({ call, decision }: DecidedCall): object {
+  const entry = decisionEntry(call);
+  const { input, violations, shadow, bundleDigest, ruleRevision, dataDigest } = decision;
+  return {
+    labels: LABELS,
+    decision_id: entry.id,
+    bundles: { policy: { revision: bundleDigest } },
+    path: DECISION_PATH,
+    input,
+    result: { permitted: permittedBy(input, violations), violations, ...(shadow === null ? {} : { shadow }) },
+    ...(entry.requestedBy === null ? {} : { requested_by: entry.requestedBy }),
+    timestamp: entry.timestamp,
+    portcullis: {
+      organization_id: call.organizationId,
+      project_id: entry.projectId,
+      member_id: entry.memberId,
+      key_id: entry.keyId,
+      call_id: entry.callId,
+      request_id: entry.requestId,
+      client_request_id: entry.clientRequestId,
+      requested_model: entry.requestedModel,
+      outcome: entry.outcome,
+      reason: entry.reason,
+      rule_revision: ruleRevision,
+      data_digest: dataDigest,
+      provider: entry.provider,
+      model: entry.model,
+      status_code: entry.statusCode,
+      error_code: entry.errorCode,
+      cost: entry.cost,
+    },
+  };
 }

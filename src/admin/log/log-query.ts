@@ -8,7 +8,7 @@ import type { PageRequest } from '../../store/db/records.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import type { RefusedFilter } from '../../store/ledger/refused-requests.ts';
 import { ownerOfKey } from '../../store/ledger/usage-sums.ts';
-import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
+import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/audit-trail.ts';
 import { readAskedMember } from '../usage/usage-query.ts';
 
 const DEFAULT_LIMIT = 50;

@@ -1,8 +1,16 @@
 import { ApiError } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
+import type { IamRule, RuleEvidence } from '../../generated/types.ts';
+import type { Database } from '../../store/db/database.ts';
 import { createDatabaseThread } from '../../store/db/database-thread.ts';
-import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
-import type { EvidenceRequest } from './rule-evidence.ts';
+import type { PageRequest } from '../../store/db/records.ts';
+import type { CallFilter } from '../../store/ledger/call-log.ts';
+import { countOtherReportRules, getRule } from '../../store/rules/rules.ts';
+import type { Actor } from '../audit/audit-trail.ts';
+import { ruleView } from '../rules/iam-rules.ts';
+import { getRuleSubject, type RuleOwner } from '../rules/rule-owner.ts';
+import { type LogRequest, type RefusedListRequest, type SeenBy, seenBy } from './log-query.ts';
+import { listDecisions } from './log-view.ts';
 
 export type LogQuestion =
   | (LogRequest & { readonly what: 'calls' | 'decisions' })
@@ -21,7 +29,7 @@ export interface LogReader {
   close(): Promise<void>;
 }
 
-export interface LogReaderOptions extends LogWorkerData {
+interface LogReaderOptions extends LogWorkerData {
   readonly turns: Turns;
 }
 
@@ -46,3 +54,42 @@ export function createLogReader({ databasePath, turns }: LogReaderOptions): LogR
     close: () => thread.close(),
   };
 }
+
+/** A call is decided by a rule within this time of its id, in ms. */
+const MINUTE = 60_000;
+
+/** A rule whose evidence is asked for, and a search for it. */
+interface EvidenceRequest {
+  readonly rule: IamRule;
+  readonly otherReportRules: number;
+  /** Undefined: the rule does not report. */
+  readonly search: LogRequest | undefined;
+}
+
+/** Of a rule that the owner has not 404, as is what the actor may not see of it. */
+export function readEvidenceRequest(
+  db: Database,
+  actor: Actor,
+  owner: RuleOwner,
+  id: string,
+  page: PageRequest,
+): EvidenceRequest {
+  const { organizationId } = actor;
+  const subject = getRuleSubject(db, actor, owner);
+  const record = getRule(db, organizationId, subject.id, id);
+  const { reportsSince, reportRevision: revision } = record;
+  const request = { rule: ruleView(record, subject), otherReportRules: countOtherReportRules(db, organizationId, id) };
+  if (reportsSince === null || revision === null) return { ...request, search: undefined };
+  const filter: CallFilter = {
+    ...seenBy(actor),
+    reportedBy: { ruleId: id, revision },
+    from: reportsSince - MINUTE,
+  };
+  return { ...request, search: { filter, page } };
+}
+
+/** The decisions that the rule would have changed, newest first. Not for the serving thread. */
+export const listEvidence = (db: Database, { search, ...rule }: EvidenceRequest): RuleEvidence => ({
+  ...rule,
+  ...(search === undefined ? { decisions: [], nextCursor: null } : listDecisions(db, search)),
+});

@@ -1,4 +1,5 @@
 import { notFound } from '../../domain/errors.ts';
+import { RULE_TYPES } from '../../domain/iam-rule.ts';
 import { timeOfId } from '../../domain/id.ts';
 import { formatUsd } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -8,18 +9,22 @@ import type {
   DecisionEntry,
   DecisionList,
   LoggedDecision,
+  ManagedBy,
+  PolicyData,
   RefusedRequestList,
   RefusedRequestRecord,
+  SeenRule,
 } from '../../generated/types.ts';
+import { entryOf } from '../../lib/text.ts';
 import { denialMessage, namedIn } from '../../policy/denial.ts';
 import { explainCause } from '../../providers/wire/upstream-error.ts';
+import { describedAt } from '../../store/audit/audit-entries.ts';
 import type { Database } from '../../store/db/database.ts';
 import { getLoggedCall, type LoggedCall, searchCalls } from '../../store/ledger/call-log.ts';
-import { getDecision } from '../../store/ledger/references.ts';
+import { getDataDocument, getDecision, type StoredDecision } from '../../store/ledger/references.ts';
 import { findRefused, listRefused, type RefusedRequest } from '../../store/ledger/refused-requests.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
 import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
-import { listSeenRules } from './seen-rules.ts';
 
 /** The entry point of the policy. */
 export const DECISION_PATH = 'gateway/authz/decision';
@@ -159,4 +164,43 @@ export function getLoggedDecision(db: Database, by: SeenBy, id: string): LoggedD
     costDetails: call.costDetails,
     attempts: attemptsOf(call),
   };
+}
+
+/** The policy folder that an entry of the audit log names, if it names one; entries from before there were any do not. */
+function managedIn(json: string | null): Pick<SeenRule, 'managedBy'> {
+  const managedBy: ManagedBy | null = JSON.parse(json ?? 'null');
+  return managedBy === null ? {} : { managedBy };
+}
+
+/**
+ * The rules of the data document that a decision saw, outermost scope first. Rules keep no history: the description is that of the last
+ * entry of the audit log before the decision, else the present one. Reads the whole document: not for the serving thread.
+ */
+function listSeenRules(db: Database, { id, organizationId, createdAt, input }: StoredDecision): SeenRule[] {
+  const { subjects }: PolicyData = JSON.parse(getDataDocument(db, organizationId, id));
+  const rules = input.subjects.flatMap(({ scope, id: subjectId }) => {
+    const of = entryOf(subjects, subjectId);
+    if (of === undefined) return [];
+    const { enforce, shadow = enforce, report_rules: reported = {} } = of;
+    return RULE_TYPES.flatMap((ruleType) =>
+      (shadow[ruleType]?.rules ?? []).map((rule) => {
+        const mode: SeenRule['mode'] = entryOf(reported, rule) === true ? 'report' : 'enforce';
+        return { id: rule, scope, subjectId, ruleType, mode };
+      }),
+    );
+  });
+  const names = findNames(
+    db,
+    organizationId,
+    rules.flatMap((rule) => [rule.id, rule.subjectId]),
+  );
+  const named = rules.map((rule) =>
+    rule.scope === 'group' ? { ...rule, groupName: names.get(rule.subjectId) ?? rule.subjectId } : rule,
+  );
+  return named.map((rule) => {
+    const then = describedAt(db, organizationId, rule.id, createdAt);
+    return then === undefined
+      ? { ...rule, description: names.get(rule.id) ?? null, describedThen: false }
+      : { ...rule, description: then.description, describedThen: true, ...managedIn(then.managedByJson) };
+  });
 }

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/db/database-thread.ts';
-import type { LogQuestion, LogWorkerData } from './log-reader.ts';
+import { type LogQuestion, type LogWorkerData, listEvidence } from './log-reader.ts';
 import {
   getCall,
   getLoggedDecision,
@@ -10,7 +10,6 @@ import {
   listDecisions,
   listRefusedRequests,
 } from './log-view.ts';
-import { listEvidence } from './rule-evidence.ts';
 
 const { databasePath }: LogWorkerData = workerData;
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });

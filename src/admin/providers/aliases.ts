@@ -13,8 +13,7 @@ import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-names.ts';
 import { readCustomNames } from '../../store/providers/custom-names.ts';
 import { getProject } from '../../store/tenants/tenants.ts';
-import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+import { type Actor, checkManagesOrganization, recordChange } from '../audit/audit-trail.ts';
 
 const MAX_ALIASES = 200;
 

@@ -16,12 +16,10 @@ import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-provider-records.ts';
 import { listCustomModels } from '../../store/providers/custom-provider-records.ts';
 import { keysOfProvider } from '../../store/providers/provider-key-records.ts';
-import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
-import { isSameServer, readBaseUrl } from './base-url.ts';
+import { type Actor, checkManagesOrganization, recordChange } from '../audit/audit-trail.ts';
 import { MAX_CUSTOM_MODELS, viewCustomModel } from './custom-models.ts';
-import { checkNameIsFree, type KnownProviders } from './known-providers.ts';
-import { viewProviderKey } from './provider-key-view.ts';
+import { checkNameIsFree, isSameServer, type KnownProviders, readBaseUrl } from './known-providers.ts';
+import { viewProviderKey } from './provider-keys.ts';
 import { removeTagsOf } from './tag-sets.ts';
 
 const validateCustomProviderPatch = validator('CustomProviderPatch');

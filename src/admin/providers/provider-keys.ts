@@ -3,17 +3,22 @@ import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { type EncryptionKey, maskCredential, sealSecret } from '../../domain/provider.ts';
-import type { Deletion, ProviderKeyAnswer, ProviderKeyList, ProviderKeyPatch } from '../../generated/types.ts';
+import { formatTime } from '../../domain/time.ts';
+import type {
+  Deletion,
+  ProviderKeyAnswer,
+  ProviderKeyList,
+  ProviderKeyPatch,
+  ProviderKeyRecord,
+} from '../../generated/types.ts';
+import { optional } from '../../lib/collections.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/provider-key-records.ts';
-import { getProject } from '../../store/tenants/tenants.ts';
-import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
-import { isSameServer, readBaseUrl } from './base-url.ts';
-import { checkIsProvider, type KnownProviders } from './known-providers.ts';
-import { viewProviderKey } from './provider-key-view.ts';
+import { findProject, getProject } from '../../store/tenants/tenants.ts';
+import { type Actor, checkManagesOrganization, recordChange } from '../audit/audit-trail.ts';
+import { checkIsProvider, isSameServer, type KnownProviders, readBaseUrl } from './known-providers.ts';
 
 const MAX_PROVIDER_KEYS = 100;
 
@@ -170,4 +175,19 @@ const sealed = (token: string, id: string, { encryptionKey }: ProviderKeyWrite) 
 
 const answer = (db: Database, { organizationId }: Actor, id: string): ProviderKeyAnswer => ({
   providerKey: viewProviderKey(db, store.getProviderKey(db, organizationId, id)),
+});
+
+/** A provider key as admin JSON shows it: with a mask of its secret. */
+export const viewProviderKey = (db: Database, key: store.ProviderKeyRecord): ProviderKeyRecord => ({
+  id: key.id,
+  createdAt: formatTime(key.createdAt),
+  updatedAt: formatTime(key.updatedAt),
+  label: key.label,
+  provider: key.provider,
+  projectId: key.projectId,
+  projectName: optional(key.projectId, (id) => findProject(db, key.organizationId, id)?.name ?? null),
+  baseUrl: key.baseUrl,
+  maskedToken: key.mask,
+  position: key.position,
+  status: key.status,
 });

@@ -12,8 +12,7 @@ import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import * as store from '../../store/providers/custom-names.ts';
 import { type CustomNames, readCustomNames } from '../../store/providers/custom-names.ts';
-import { type Actor, checkManagesOrganization } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+import { type Actor, checkManagesOrganization, recordChange } from '../audit/audit-trail.ts';
 
 const MAX_TAG_SETS = 500;
 

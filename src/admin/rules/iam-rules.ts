@@ -23,15 +23,10 @@ import { decodeCursor, type PageRequest, toPage } from '../../store/db/records.t
 import { readCustomNames } from '../../store/providers/custom-names.ts';
 import * as store from '../../store/rules/rules.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
-import type { Actor } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
-import { compileRules } from './compile-rules.ts';
-import { type JudgedChange, judgedWidening, type RulePlan } from './judged-change.ts';
-import { mergedRule } from './merge-rule.ts';
-import { checkBounds } from './rule-bounds.ts';
-import { ruleChange } from './rule-change.ts';
+import { type Actor, recordChange } from '../audit/audit-trail.ts';
+import { type JudgedChange, judgedWidening, type RulePlan, readPlanOf } from './judged-change.ts';
+import { checkBounds, compileRules, mergedRule, ruleChange } from './rule-edits.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner, type RuleSubject } from './rule-owner.ts';
-import { readPlanOf } from './rule-plan.ts';
 
 /** What is known of the world in which a rule will be judged. */
 export interface RuleWorld {

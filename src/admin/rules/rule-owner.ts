@@ -8,7 +8,7 @@ import { getGroup } from '../../store/tenants/group-records.ts';
 import { getKey, type KeyRecord } from '../../store/tenants/key-records.ts';
 import { getMember } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
-import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from '../audit/actor.ts';
+import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from '../audit/audit-trail.ts';
 
 /** Whose rules are meant: a key or a group by its id, a member by membership id or e-mail, or the actor's organization. */
 export type RuleOwner =

@@ -8,8 +8,8 @@ import * as store from '../../store/tenants/member-records.ts';
 import { findMember } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { recordChange } from '../audit/audit-trail.ts';
-import { statusOf, viewInvitation } from '../tenants/invitation-view.ts';
-import { newMember } from '../tenants/new-member.ts';
+import { statusOf, viewInvitation } from '../tenants/invitations.ts';
+import { newMember } from '../tenants/members.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },

@@ -3,11 +3,11 @@ import { ApiError, invalidRequest, notFound } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { PasskeyAssertion, PasskeyRegistration } from '../../generated/types.ts';
+import { optional } from '../../lib/collections.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/sign-in/sign-in-records.ts';
 import { findMember, type MemberRecord } from '../../store/tenants/member-records.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
-import { optional } from '../audit/optional.ts';
 
 /** Of one member: each device has one or two. */
 const MAX_PASSKEYS = 20;

@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import { hashSecret, newId, type Pepper } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -7,7 +8,6 @@ import { findMember, type MemberRecord } from '../../store/tenants/member-record
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import type { SecretWrite } from '../keys/new-secret.ts';
-import { isSessionSecret, newSessionSecret } from './session-secret.ts';
 
 const HOUR = 3_600_000;
 
@@ -21,7 +21,7 @@ const MAX_SESSIONS = 20;
 const SWEPT = 50;
 
 /** A session that has not ended, of a member who is present. */
-export interface FoundSession extends store.SessionRecord {
+interface FoundSession extends store.SessionRecord {
   readonly member: MemberRecord;
   readonly organizationName: string;
 }
@@ -111,3 +111,15 @@ function endSessions(
     }
   });
 }
+
+const BYTES = 32;
+const LENGTH = Math.ceil((BYTES * 8) / 6);
+
+/** The value of a cookie that nobody guesses: 256 random bits. */
+export const newSessionSecret = (): string => randomBytes(BYTES).toString('base64url');
+
+/** Whether a text has the form of one. */
+export const isSessionSecret = (text: string): boolean => text.length === LENGTH && /^[\w-]+$/.test(text);
+
+/** What the forms of a session carry: only who has the cookie's value can compute it, and it does not tell that value. */
+export const csrfTokenOf = (secret: string): string => createHmac('sha256', secret).update('csrf').digest('base64url');

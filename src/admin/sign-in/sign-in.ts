@@ -4,16 +4,20 @@ import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/sign-in/sign-in-records.ts';
+import { deleteOpenSignInLinks } from '../../store/sign-in/sign-in-records.ts';
 import type { Store } from '../../store/store.ts';
 import {
   findMember,
   findPasswordHash,
   findPasswordHolders,
+  getMember,
   type MemberRecord,
   type PasswordHolder,
+  updateMember,
 } from '../../store/tenants/member-records.ts';
-import { type Job, recordChange } from '../audit/audit-trail.ts';
-import { viewMember } from '../tenants/member-view.ts';
+import { type Job, type Person, recordChange } from '../audit/audit-trail.ts';
+import { viewMember } from '../tenants/members.ts';
+import { endOtherSessions } from './sessions.ts';
 
 /** So many failures for one e-mail within the window lock it for as long. */
 const MAX_FAILURES = 10;
@@ -30,7 +34,7 @@ const SWEPT = 20;
  */
 const MAX_HOLDERS = 3;
 
-export interface SignInDeps {
+interface SignInDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly clock: Clock;
   /** Accepted peppers, the current one first. */
@@ -39,7 +43,7 @@ export interface SignInDeps {
   readonly turns: Turns;
 }
 
-export interface SignInAttempt {
+interface SignInAttempt {
   readonly email: string;
   readonly password: string;
   /** On whose behalf attempts take turns. */
@@ -47,7 +51,7 @@ export interface SignInAttempt {
 }
 
 /** Those with this e-mail and password, one in each organization, or none; `locked`: there were too many failures. */
-export type SignInOutcome = readonly PasswordHolder[] | 'locked';
+type SignInOutcome = readonly PasswordHolder[] | 'locked';
 
 /**
  * Tries an e-mail with a password; the same is done, and takes as long, whether a member has it or not. An attempt counts as
@@ -145,4 +149,21 @@ function recordLocks(db: Database, holders: readonly PasswordHolder[], now: numb
     const view = viewMember(member);
     recordChange(db, job, 'member', 'lock', { before: view, after: view }, now);
   }
+}
+
+/**
+ * Gives the person a password, by its hash, and ends all their sessions and unused links: those who knew the old one are out. 404 when
+ * they have left.
+ * @param now epoch ms
+ */
+export function setPassword(db: Database, person: Person, passwordHash: string, now: number): MemberRecord {
+  const { organizationId, memberId } = person;
+  return db.transaction(() => {
+    const before = viewMember(getMember(db, organizationId, memberId));
+    const member = updateMember(db, organizationId, memberId, { passwordHash }, now);
+    endOtherSessions(db, person, undefined, now);
+    deleteOpenSignInLinks(db, organizationId, memberId);
+    recordChange(db, person, 'member', 'set_password', { before, after: viewMember(member) }, now);
+    return member;
+  });
 }

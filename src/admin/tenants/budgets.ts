@@ -9,10 +9,14 @@ import * as store from '../../store/tenants/budget-records.ts';
 import { getMember } from '../../store/tenants/member-records.ts';
 import { findNames, getOrganization, getProject } from '../../store/tenants/tenants.ts';
 import type { WatchedBudget } from '../../telemetry/metrics.ts';
-import { type Actor, checkIsOwner, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
-import { LIMIT_EXPLANATIONS, newLimits } from '../keys/key-limits.ts';
-import { viewLimits } from '../keys/limits-view.ts';
+import {
+  type Actor,
+  checkIsOwner,
+  checkManagesOrganization,
+  checkManagesRole,
+  recordChange,
+} from '../audit/audit-trail.ts';
+import { LIMIT_EXPLANATIONS, newLimits, viewLimits } from '../keys/key-limits.ts';
 
 /** Whose budget is meant: of a member by membership id or e-mail, of a project by its id, or of the actor's organization. */
 export type BudgetOwner =

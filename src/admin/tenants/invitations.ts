@@ -1,24 +1,32 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
-import { ttlEnd } from '../../domain/time.ts';
+import { formatTime, ttlEnd } from '../../domain/time.ts';
 import type {
   Deletion,
   InvitationAnswer,
   InvitationCreate,
   InvitationList,
+  InvitationRecord,
+  InvitationStatus,
   InvitationTtl,
 } from '../../generated/types.ts';
+import { optional } from '../../lib/collections.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import type { Role } from '../../store/db/tables.ts';
 import * as store from '../../store/tenants/member-records.ts';
 import { countMembers, findMember } from '../../store/tenants/member-records.ts';
-import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole, managesRole } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+import {
+  type Actor,
+  checkGivesRole,
+  checkManagesOrganization,
+  checkManagesRole,
+  managesRole,
+  recordChange,
+} from '../audit/audit-trail.ts';
 import { newSecret, type SecretWrite } from '../keys/new-secret.ts';
-import { viewInvitation } from './invitation-view.ts';
 
 const MAX_MEMBERS = 1000;
 const MAX_TTL_DAYS = 30;
@@ -144,3 +152,26 @@ function expiryOf({ ttl = DEFAULT_TTL }: InvitationCreate, now: number): number 
   if (end <= ttlEnd(now, MAX_TTL_DAYS, 'days')) return end;
   throw invalidRequest(`An invitation can be accepted for at most ${MAX_TTL_DAYS} days.`, '/ttl/value');
 }
+
+/** The state of an invitation at `now` (epoch ms). */
+export function statusOf({ acceptedAt, revokedAt, expiresAt }: store.InvitationRecord, now: number): InvitationStatus {
+  if (acceptedAt !== null) return 'accepted';
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt <= now ? 'expired' : 'pending';
+}
+
+/** An invitation as admin JSON shows it at `now` (epoch ms). */
+export const viewInvitation = (db: Database, invitation: store.InvitationRecord, now: number): InvitationRecord => ({
+  id: invitation.id,
+  createdAt: formatTime(invitation.createdAt),
+  updatedAt: formatTime(invitation.updatedAt),
+  email: invitation.email,
+  role: invitation.role,
+  status: statusOf(invitation, now),
+  invitedBy: invitation.invitedBy,
+  invitedByEmail: optional(invitation.invitedBy, (id) => findMember(db, invitation.organizationId, id)?.email ?? null),
+  expiresAt: formatTime(invitation.expiresAt),
+  acceptedAt: optional(invitation.acceptedAt, formatTime),
+  memberId: invitation.memberId,
+  maskedToken: invitation.mask,
+});

@@ -1,16 +1,23 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import type { Deletion, MemberAnswer, MemberList } from '../../generated/types.ts';
+import { newId } from '../../domain/id.ts';
+import { formatTime } from '../../domain/time.ts';
+import type { Deletion, MemberAnswer, MemberList, MemberRecord } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
+import { addPlaygroundKeys } from '../../store/tenants/key-records.ts';
 import * as store from '../../store/tenants/member-records.ts';
-import { type Actor, checkGivesRole, checkManagesOrganization, checkManagesRole } from '../audit/actor.ts';
-import { recordChange } from '../audit/audit-trail.ts';
+import {
+  type Actor,
+  checkGivesRole,
+  checkManagesOrganization,
+  checkManagesRole,
+  recordChange,
+} from '../audit/audit-trail.ts';
 import { MINUTE_LIMIT_EXPLANATION } from '../keys/key-limits.ts';
 import { endGrantsFrom } from '../keys/oauth-grants.ts';
-import { revokeInvitationsOf } from './invitations.ts';
-import { viewMember } from './member-view.ts';
+import { checkIsNew, revokeInvitationsOf } from './invitations.ts';
 
 const EXPLANATIONS = [
   { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },
@@ -78,3 +85,45 @@ function checkLeavesOwner(db: Database, member: store.MemberRecord, done: string
   if (member.role !== 'owner' || store.countMembers(db, member.organizationId, 'owner') > 1) return;
   throw invalidRequest(`The last owner of an organization cannot be ${done}.`, param);
 }
+
+const NEW_MEMBER_EXPLANATIONS = [
+  { at: /^\/email$/, must: 'must be an e-mail address of at most 254 ASCII characters' },
+  { at: /^\/name$/, must: 'must be a text of 1 to 256 characters, not all of them blank, or null' },
+];
+
+/**
+ * Makes someone a member at once, without an invitation. Shape, and an address that a present member or a pending invitation
+ * has, 400. At the command line; in the master API members come by invitation.
+ * @param body as `MemberCreate`, unchecked. @param now epoch ms
+ */
+export function addMember(db: Database, actor: Actor, body: unknown, now: number): MemberAnswer {
+  const { email, role, name = null } = checkShape(validator('MemberCreate'), body, NEW_MEMBER_EXPLANATIONS);
+  const { organizationId } = actor;
+  return db.transaction(() => {
+    checkManagesOrganization(actor);
+    checkGivesRole(actor, role);
+    checkIsNew(db, organizationId, email, now);
+    const member = newMember(db, { id: newId('mem'), organizationId, email, name, role }, now);
+    recordChange(db, actor, 'member', 'create', { before: null, after: member }, now);
+    return { member };
+  });
+}
+
+/** Stores a member without a password, with a playground key in every project. For a transaction of the caller's. @param now epoch ms */
+export function newMember(db: Database, wanted: Omit<store.NewMember, 'passwordHash'>, now: number): MemberRecord {
+  const member = store.insertMember(db, { ...wanted, passwordHash: null }, now);
+  addPlaygroundKeys(db, wanted.organizationId, { memberId: member.id }, now);
+  return viewMember(member);
+}
+
+/** A member as admin JSON shows them. */
+export const viewMember = (member: store.MemberRecord): MemberRecord => ({
+  id: member.id,
+  createdAt: formatTime(member.createdAt),
+  updatedAt: formatTime(member.updatedAt),
+  email: member.email,
+  name: member.name,
+  role: member.role,
+  requestsPerMinute: member.requestsPerMinute,
+  tokensPerMinute: member.tokensPerMinute,
+});

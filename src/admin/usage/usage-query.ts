@@ -1,12 +1,14 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
+import { ApiError, invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
+import type { Turns } from '../../domain/turns.ts';
 import type { Usage, UsageQuery } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
+import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from '../../store/ledger/usage-sums.ts';
 import { getMember } from '../../store/tenants/member-records.ts';
-import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/actor.ts';
+import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/audit-trail.ts';
 
 const DAY = 86_400_000;
 const MAX_DAYS = { hour: 31, day: 366, total: 366 } as const;
@@ -106,4 +108,44 @@ export function readAskedMember(
   if (wanted.includes('@')) return getMember(db, organizationId, wanted).id;
   if (!isOrWasThere(db, 'members', organizationId, wanted)) throw notFound('There is no such member.');
   return wanted;
+}
+
+/** A page of a report, in the format that was asked for. */
+export interface ReportedUsage {
+  readonly bytes: Uint8Array;
+  readonly nextCursor: string | null;
+}
+
+export interface UsageWorkerData {
+  readonly databasePath: string;
+}
+
+/** Sums up calls outside the serving thread. */
+export interface UsageReporter {
+  /** @throws ApiError: of the request itself, 503 when too many wait, 504 when it takes too long */
+  report(request: UsageRequest): Promise<ReportedUsage>;
+  close(): Promise<void>;
+}
+
+interface UsageReporterOptions extends UsageWorkerData {
+  readonly turns: Turns;
+  /** Milliseconds that one page may take. */
+  readonly limitMs?: number;
+}
+
+export function createUsageReporter({ databasePath, turns, limitMs = 30_000 }: UsageReporterOptions): UsageReporter {
+  const workerData: UsageWorkerData = { databasePath };
+  const thread = createDatabaseThread<UsageRequest, ReportedUsage>({
+    script: new URL('./usage-worker.ts', import.meta.url),
+    workerData,
+    turns,
+    limitMs,
+    tooSlow: () =>
+      new ApiError(
+        504,
+        'report_timeout',
+        `The report takes longer than ${limitMs} ms: ask for less, or use the command line.`,
+      ),
+  });
+  return { report: (request) => thread.ask(request.organizationId, request), close: () => thread.close() };
 }

@@ -11,7 +11,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /** Where a page ends: the begin of its last row's hour or day, and the row's dimensions. */
-type Place = readonly [start: number, ...of: (string | null)[]];
+type PageStart = readonly [start: number, ...of: (string | null)[]];
 
 interface PlacedSums {
   readonly start: number;
@@ -24,7 +24,7 @@ interface PlacedSums {
  */
 export function usageReport(db: Database, request: UsageRequest): UsageReport {
   const { from, to, granularity, groupBy, limit, cursor } = request;
-  const after = cursor === undefined ? undefined : decodePlace(cursor, request);
+  const after = cursor === undefined ? undefined : decodePageStart(cursor, request);
   const page: PlacedSums[] = [];
   let last: PlacedSums | undefined;
   for (const placed of placedSums(prepareUsageSums(db, request, groupBy), request, after)) {
@@ -41,15 +41,15 @@ export function usageReport(db: Database, request: UsageRequest): UsageReport {
     groupBy: [...groupBy],
     rows: viewRows(db, request.organizationId, page),
   };
-  return { usage, nextCursor: last === undefined ? null : encodePlace(last) };
+  return { usage, nextCursor: last === undefined ? null : encodePageStart(last) };
 }
 
 /** Hour by hour or day by day: however much there is, no statement runs for long, and a page reads no more than it needs. */
-function* placedSums(sum: SumUsage, request: UsageRequest, after: Place | undefined): Generator<PlacedSums> {
+function* placedSums(sum: SumUsage, request: UsageRequest, after: PageStart | undefined): Generator<PlacedSums> {
   for (const { start, from, to } of periods(request)) {
     if (after !== undefined && start < after[0]) continue;
     for (const sums of sumPeriod(sum, from, to)) {
-      if (after === undefined || start > after[0] || compare(placeOf({ start, sums }), after) > 0)
+      if (after === undefined || start > after[0] || compare(pageStartOf({ start, sums }), after) > 0)
         yield { start, sums };
     }
   }
@@ -77,7 +77,9 @@ function sumPeriod(sum: SumUsage, from: number, to: number): UsageSums[] {
       merged.set(name, known === undefined ? sums : added(known, sums));
     }
   }
-  return [...merged.values()].sort((a, b) => compare(placeOf({ start: 0, sums: a }), placeOf({ start: 0, sums: b })));
+  return [...merged.values()].sort((a, b) =>
+    compare(pageStartOf({ start: 0, sums: a }), pageStartOf({ start: 0, sums: b })),
+  );
 }
 
 const added = (a: UsageSums, b: UsageSums): UsageSums => ({
@@ -121,7 +123,7 @@ function viewRows(db: Database, organizationId: string, page: readonly PlacedSum
   }));
 }
 
-const placeOf = ({ start, sums: { of } }: PlacedSums): Place => [
+const pageStartOf = ({ start, sums: { of } }: PlacedSums): PageStart => [
   start,
   of.member,
   of.model,
@@ -131,7 +133,7 @@ const placeOf = ({ start, sums: { of } }: PlacedSums): Place => [
 ];
 
 /** By time, then dimension by dimension; null before any text. */
-function compare(a: Place, b: Place): number {
+function compare(a: PageStart, b: PageStart): number {
   const [aStart, ...aOf] = a;
   const [bStart, ...bOf] = b;
   if (aStart !== bStart) return aStart - bStart;
@@ -144,9 +146,10 @@ function compare(a: Place, b: Place): number {
   return 0;
 }
 
-const encodePlace = (last: PlacedSums): string => Buffer.from(JSON.stringify(placeOf(last))).toString('base64url');
+const encodePageStart = (last: PlacedSums): string =>
+  Buffer.from(JSON.stringify(pageStartOf(last))).toString('base64url');
 
-function decodePlace(cursor: string, { from, to }: UsageRequest): Place {
+function decodePageStart(cursor: string, { from, to }: UsageRequest): PageStart {
   let place: unknown;
   try {
     place = JSON.parse(Buffer.from(cursor, 'base64url').toString());
@@ -165,3 +168,43 @@ function nameOrNull(value: unknown): string | null {
   if (value === null || typeof value === 'string') return value;
   throw unknownCursor();
 }
+
+const COLUMNS: readonly (keyof UsageRow)[] = [
+  'start',
+  'memberId',
+  'memberEmail',
+  'model',
+  'provider',
+  'projectId',
+  'projectName',
+  'keyId',
+  'keyDescription',
+  'calls',
+  'errors',
+  'denied',
+  'limitRefusals',
+  'cacheHits',
+  'estimatedCalls',
+  'unknownPriceCalls',
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+  'cost',
+];
+
+/** What a spreadsheet would take for a formula is made text by an apostrophe (src/admin/README.md, "usage"). */
+const asText = (cell: string): string => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell);
+
+const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+
+const line = (cells: readonly string[]): string => `${cells.map((cell) => quoted(asText(cell))).join(',')}\r\n`;
+
+/** Null is an empty cell, but for the cost, which must not be taken for nothing. */
+const cellOf = (row: UsageRow, column: keyof UsageRow): string =>
+  String(row[column] ?? (column === 'cost' ? 'unknown' : ''));
+
+/** The rows as RFC 4180 has them, with a header. */
+export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
+  line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => cellOf(row, column)))).join('');

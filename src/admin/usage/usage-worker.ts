@@ -1,10 +1,8 @@
 import { workerData } from 'node:worker_threads';
 import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/db/database-thread.ts';
-import { usageCsv } from './usage-csv.ts';
-import type { UsageRequest } from './usage-query.ts';
-import { usageReport } from './usage-report.ts';
-import type { ReportedUsage, UsageWorkerData } from './usage-reporter.ts';
+import type { ReportedUsage, UsageRequest, UsageWorkerData } from './usage-query.ts';
+import { usageCsv, usageReport } from './usage-report.ts';
 
 const { databasePath }: UsageWorkerData = workerData;
 const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });

@@ -10,7 +10,7 @@ import { accessOverview, accessReport } from '../../workbench/analysis/access.ts
 import { accessDiff } from '../../workbench/analysis/diff.ts';
 import { explain, readCall } from '../../workbench/analysis/explain.ts';
 import { lintedMappings, lintWorld } from '../../workbench/analysis/lint.ts';
-import type { Shown } from '../../workbench/world/candidates.ts';
+import type { ReportOptions } from '../../workbench/world/candidates.ts';
 import { type Holder, holdersOf } from '../../workbench/world/holders.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { keyId } from '../record-references.ts';
@@ -25,8 +25,9 @@ interface CommonOptions {
   readonly json?: true;
 }
 
-export type AccessOptions = CommonOptions & Partial<Shown> & { readonly all?: true; readonly denied?: true };
-export type DiffOptions = CommonOptions & Partial<Shown> & { readonly draft?: string; readonly failOn?: 'new-access' };
+export type AccessOptions = CommonOptions & Partial<ReportOptions> & { readonly all?: true; readonly denied?: true };
+export type DiffOptions = CommonOptions &
+  Partial<ReportOptions> & { readonly draft?: string; readonly failOn?: 'new-access' };
 export type LintOptions = CommonOptions & { readonly strict?: true };
 export type ExplainOptions = CommonOptions &
   Omit<EvaluateCall, 'facts'> & {
@@ -59,7 +60,7 @@ export async function runAccess(
   showAccess(report, options);
 }
 
-const shownBy = ({ withoutCredential = false }: Partial<Shown>): Shown => ({ withoutCredential });
+const shownBy = ({ withoutCredential = false }: Partial<ReportOptions>): ReportOptions => ({ withoutCredential });
 
 /** `portcullis policy diff`. */
 export async function runDiff(
@@ -77,7 +78,7 @@ export async function runDiff(
   // Who cannot know what can be called must not take what the rules permit for out of reach.
   const failsSafe =
     gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
-  const shown: Shown = { withoutCredential: failsSafe || options.withoutCredential === true };
+  const shown: ReportOptions = { withoutCredential: failsSafe || options.withoutCredential === true };
   const diffs = await inParts([was, is], (mappings, within) =>
     withJudges(env, mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
   );

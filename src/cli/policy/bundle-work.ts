@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { recordServerChange } from '../../admin/audit/server-changes.ts';
+import { recordServerChange } from '../../admin/audit/audit-trail.ts';
 import { readConfig } from '../../config/config.ts';
 import { formatTime, systemClock } from '../../domain/time.ts';
 import type { BundleEvent, KnownBundle, SignedAs } from '../../generated/types.ts';
@@ -7,7 +7,7 @@ import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { deniesCall } from '../../policy/self-test.ts';
 import { rolledBack, standingIn, writeBundleState } from '../../store/bundles/bundle-files.ts';
-import { readTrust } from '../../workbench/bundles/read-trust.ts';
+import { readTrust } from '../../workbench/bundles/bundle-source.ts';
 import { tryBundle } from '../../workbench/bundles/try-bundle.ts';
 import { print, printJson, printTable, warn } from '../terminal/output.ts';
 import { type Environment, inDatabase } from '../workspace.ts';

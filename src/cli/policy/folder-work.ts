@@ -6,9 +6,9 @@ import type { AccessDiff, PolicyPlan } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import { accessDiff } from '../../workbench/analysis/diff.ts';
 import { replacementsOf, withRule } from '../../workbench/analysis/drafts.ts';
-import { placeText } from '../../workbench/fixtures/report-text.ts';
+import { placeText } from '../../workbench/fixtures/fixture-reports.ts';
 import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
-import { partsOf } from '../../workbench/world/candidates.ts';
+import { organizationSets } from '../../workbench/world/candidates.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { checkWritable, readJsonFile } from '../terminal/arguments.ts';
 import { warn } from '../terminal/output.ts';
@@ -114,7 +114,7 @@ const warningText = (folder: ReadFolder, pointer: string, text: string): string 
 async function judge(env: Environment, { plan, world }: PlannedWorld, options: CommonOptions): Promise<AccessDiff> {
   const withoutCredential = options.withoutCredential === true;
   const after = worldAfter({ plan, world });
-  const [part] = partsOf([world]);
+  const [part] = organizationSets([world]);
   return withJudges(env, part?.mappings ?? [], (judges, progress) =>
     accessDiff(judges, world, after, { withoutCredential }, progress),
   );

@@ -3,7 +3,7 @@ import type { Mapping } from '../../domain/model.ts';
 import type { AccessOverviewHolder } from '../../generated/types.ts';
 import { counted } from '../../lib/text.ts';
 import { accessOverview } from '../../workbench/analysis/access.ts';
-import { mappingsMeant } from '../../workbench/world/candidates.ts';
+import { meaningOfName } from '../../workbench/world/candidates.ts';
 import type { World } from '../../workbench/world/world.ts';
 import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
 import type { Environment } from '../workspace.ts';
@@ -51,7 +51,7 @@ function meantByProject(part: World, model: string): ReadonlyMap<string | null, 
   const projects = new Set([null, ...[...part.keys.values()].map(({ projectId }) => projectId)]);
   return new Map(
     [...projects].flatMap((projectId) => {
-      const meant = mappingsMeant(part, { organizationId, projectId }, model);
+      const meant = meaningOfName(part, { organizationId, projectId }, model);
       return meant === undefined ? [] : [[projectId, meant.mappings] as const];
     }),
   );

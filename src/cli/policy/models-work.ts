@@ -10,7 +10,7 @@ import { systemClock } from '../../domain/time.ts';
 import type { KnownProvider, Model } from '../../generated/types.ts';
 import { counted, entryOf } from '../../lib/text.ts';
 import { createPdp } from '../../policy/pdp.ts';
-import { usableModels } from '../../workbench/world/usable-models.ts';
+import { usableModels } from '../../workbench/world/holders.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { keyId } from '../record-references.ts';
 import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';

@@ -5,17 +5,22 @@ import { readConfig } from '../../config/config.ts';
 import { counted } from '../../lib/text.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
-import { bundleInFile } from '../../workbench/bundles/bundle-in-force.ts';
-import { readExportedWorld } from '../../workbench/export/exported-world.ts';
-import { checkCoverage, type Thresholds } from '../../workbench/fixtures/coverage.ts';
-import { DEFAULT_FOLDERS, isThere } from '../../workbench/fixtures/find-fixtures.ts';
+import { bundleInFile } from '../../workbench/bundles/bundle-source.ts';
+import { readExportedWorld } from '../../workbench/export/export-archive.ts';
+import { DEFAULT_FOLDERS, isThere } from '../../workbench/fixtures/fixture-file.ts';
+import {
+  jsonReport,
+  junitFaults,
+  junitReport,
+  placeText,
+  type Report,
+  textReport,
+  warningLines,
+} from '../../workbench/fixtures/fixture-reports.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
 import { liveRules, type TestedRules } from '../../workbench/fixtures/live-rules.ts';
-import { jsonReport } from '../../workbench/fixtures/report-json.ts';
-import { junitFaults, junitReport } from '../../workbench/fixtures/report-junit.ts';
-import { placeText, type Report, textReport, warningLines } from '../../workbench/fixtures/report-text.ts';
-import { type PolicyTestResult, type Stage, testPolicy } from '../../workbench/fixtures/test-policy.ts';
-import { changeIn } from '../../workbench/fixtures/watch.ts';
+import { checkCoverage, type Thresholds } from '../../workbench/fixtures/run-fixtures.ts';
+import { changeIn, type PolicyTestResult, type Stage, testPolicy } from '../../workbench/fixtures/test-policy.ts';
 import { folderRules } from '../../workbench/folder/folder-rules.ts';
 import { readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
 import type { World } from '../../workbench/world/world.ts';

@@ -11,12 +11,11 @@ import type { PolicyBundle } from '../../policy/bundle.ts';
 import { inspectDatabase } from '../../store/backup/check-data-dir.ts';
 import { databasePath, hasDatabase } from '../../store/db/data-dir.ts';
 import { openDatabase } from '../../store/db/database.ts';
-import { applyDrafts, draftWarnings } from '../../workbench/analysis/drafts.ts';
-import { widening } from '../../workbench/analysis/widening.ts';
-import { bundleInForce } from '../../workbench/bundles/bundle-in-force.ts';
-import { checkedShape, locating } from '../../workbench/fixtures/fixture-shape.ts';
+import { applyDrafts, draftWarnings, widening } from '../../workbench/analysis/drafts.ts';
+import { bundleInForce } from '../../workbench/bundles/bundle-source.ts';
+import { checkedShape, locating } from '../../workbench/fixtures/fixture-rules.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
-import { partsOf } from '../../workbench/world/candidates.ts';
+import { organizationSets } from '../../workbench/world/candidates.ts';
 import { createJudges, type Judges, type OnProgress } from '../../workbench/world/judges.ts';
 import { readWorld, type World, worldOf } from '../../workbench/world/world.ts';
 import { readWorldDocument } from '../../workbench/world/world-document.ts';
@@ -119,7 +118,7 @@ export async function inParts<T>(
   work: (mappings: readonly Mapping[], within: (world: World) => World) => Promise<T>,
 ): Promise<T[]> {
   const results: T[] = [];
-  for (const { organizationIds, mappings } of partsOf(worlds)) {
+  for (const { organizationIds, mappings } of organizationSets(worlds)) {
     results.push(await work(mappings, (world) => worldOf(world, organizationIds)));
   }
   return results;
@@ -153,6 +152,6 @@ export async function judgeWidening(
   const world = await inWorkspace(env, 'read', org, ({ db, actor, installation }) =>
     readWorld(db, installation(), actor.organizationId),
   );
-  const [part] = partsOf([world]);
+  const [part] = organizationSets([world]);
   return withJudges(env, part?.mappings ?? [], (judges, progress) => widening(judges, world, change, progress));
 }

@@ -10,14 +10,14 @@ import type {
 import { counted } from '../../lib/text.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { databasePath } from '../../store/db/data-dir.ts';
-import { bundleInFile } from '../../workbench/bundles/bundle-in-force.ts';
+import { bundleInFile } from '../../workbench/bundles/bundle-source.ts';
+import { createVerdictJudge } from '../../workbench/replay/judge-again.ts';
 import {
   judgeVerdictsByThreads,
   rulesOf,
   type VerdictWorkerData,
   WORTH_VERDICT_THREADS,
 } from '../../workbench/replay/judge-threads.ts';
-import { createVerdictJudge } from '../../workbench/replay/judge-verdicts.ts';
 import {
   type BegunReplay,
   beginReplay,

@@ -2,9 +2,14 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { counted } from '../../lib/text.ts';
 import { createPdp } from '../../policy/pdp.ts';
-import { draftText } from '../../workbench/analysis/draft-text.ts';
-import { type Share, type Tightened, tighten } from '../../workbench/analysis/tighten.ts';
-import { findTightenSubject, type TightenSubject } from '../../workbench/analysis/tighten-subject.ts';
+import { draftText } from '../../workbench/analysis/drafts.ts';
+import {
+  findTightenSubject,
+  type ReachUse,
+  type TightenSubject,
+  type TighterRules,
+  tighten,
+} from '../../workbench/analysis/tighten.ts';
 import { JUDGE_ENGINE } from '../../workbench/world/judges.ts';
 import { readWorld } from '../../workbench/world/world.ts';
 import { checkWritable } from '../terminal/arguments.ts';
@@ -60,7 +65,7 @@ function tightenIn(
   { db, now, installation, actor }: Workspace,
   reference: string,
   { days, addresses }: TightenOptions,
-): { readonly subject: TightenSubject; readonly tightened: Tightened } {
+): { readonly subject: TightenSubject; readonly tightened: TighterRules } {
   const world = readWorld(db, installation(), actor.organizationId);
   const subject = findTightenSubject(world, reference);
   const pdp = createPdp(policyOf(env), JUDGE_ENGINE);
@@ -73,13 +78,13 @@ function tightenIn(
 }
 
 /** The decisions that are named, and how many calls there are besides. */
-function decisionsOf({ calls, decisionIds }: Tightened['denied']): string {
+function decisionsOf({ calls, decisionIds }: TighterRules['denied']): string {
   const more = calls - decisionIds.length;
   return `${decisionIds.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-function summary({ calls, since, models, providers }: Tightened): string[] {
-  const share = ({ used, reachable }: Share, what: string): string =>
+function summary({ calls, since, models, providers }: TighterRules): string[] {
+  const share = ({ used, reachable }: ReachUse, what: string): string =>
     `${counted(used, what)} used, ${reachable} reachable`;
   return [
     `${counted(calls, 'call')} since ${since}: ${share(models, 'model')}; ${share(providers, 'provider')}.`,

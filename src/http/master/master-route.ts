@@ -1,5 +1,5 @@
 import type { LogReader } from '../../admin/log/log-reader.ts';
-import type { UsageReporter } from '../../admin/usage/usage-reporter.ts';
+import type { UsageReporter } from '../../admin/usage/usage-query.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { Endpoint, TrustedProxies } from '../../domain/address.ts';
 import type { Pepper } from '../../domain/id.ts';
@@ -9,8 +9,7 @@ import type { BundleEvent } from '../../generated/types.ts';
 import type { PolicyStatus } from '../../policy/pdp.ts';
 import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry/telemetry.ts';
-import type { Analysis } from '../../workbench/analysis/analysis-job.ts';
-import type { Analyst } from '../../workbench/analysis/analyst.ts';
+import type { Analysis, Analyst } from '../../workbench/analysis/analyst.ts';
 import type { AppContext } from '../state.ts';
 
 /** What the routes of the master API work with. */

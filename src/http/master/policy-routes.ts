@@ -1,4 +1,4 @@
-import { type Actor, checkManagesOrganization } from '../../admin/audit/actor.ts';
+import { type Actor, checkManagesOrganization } from '../../admin/audit/audit-trail.ts';
 import { appliedView, applyFolder, checkNoNewAccess, planView } from '../../admin/folder/apply-folder.ts';
 import { type FolderPlan, type PlanOptions, readFolderPlan } from '../../admin/folder/plan-folder.ts';
 import { getKey } from '../../admin/keys/keys.ts';
@@ -17,9 +17,8 @@ import type {
 } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
-import type { ReplayRules } from '../../workbench/analysis/analysis-job.ts';
+import { type ReplayRules, streamReplay } from '../../workbench/analysis/analyst.ts';
 import { replacementsOf } from '../../workbench/analysis/drafts.ts';
-import { streamReplay } from '../../workbench/analysis/stream-replay.ts';
 import { FOLDER_EXPLANATIONS, NAMED_PARTS, readFolderDocument } from '../../workbench/folder/policy-folder.ts';
 import { REPLAY_DIMENSIONS } from '../../workbench/replay/replay.ts';
 import { placed } from '../../workbench/world/world-document.ts';

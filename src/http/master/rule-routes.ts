@@ -1,4 +1,4 @@
-import { readEvidenceRequest } from '../../admin/log/rule-evidence.ts';
+import { readEvidenceRequest } from '../../admin/log/log-reader.ts';
 import { changeTagSet, createTagSet, deleteTagSet, getTagSet, listTagSets } from '../../admin/providers/tag-sets.ts';
 import {
   changeGroup,
@@ -24,7 +24,7 @@ import { changeJudged, type RulePlan } from '../../admin/rules/judged-change.ts'
 import type { RuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
-import type { Analysis } from '../../workbench/analysis/analysis-job.ts';
+import type { Analysis } from '../../workbench/analysis/analyst.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { flag, pageRequest } from '../query.ts';

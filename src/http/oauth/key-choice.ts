@@ -1,5 +1,5 @@
-import type { Actor } from '../../admin/audit/actor.ts';
-import { boundsText, getNewKeyBounds, type NewKeyBounds } from '../../admin/keys/key-bounds.ts';
+import type { Actor } from '../../admin/audit/audit-trail.ts';
+import { boundsText, getNewKeyBounds, type NewKeyBounds } from '../../admin/keys/key-limits.ts';
 import { createKey, listKeys } from '../../admin/keys/keys.ts';
 import type { SecretWrite } from '../../admin/keys/new-secret.ts';
 import { listProjects } from '../../admin/tenants/projects.ts';

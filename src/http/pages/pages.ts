@@ -1,8 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
-import { csrfTokenOf, isSessionSecret, newSessionSecret } from '../../admin/sign-in/session-secret.ts';
-import { readSession } from '../../admin/sign-in/sessions.ts';
+import { csrfTokenOf, isSessionSecret, newSessionSecret, readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
 import type { Pepper } from '../../domain/id.ts';
 import type { Clock } from '../../domain/time.ts';

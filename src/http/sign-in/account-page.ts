@@ -1,7 +1,6 @@
 import { listPasskeys } from '../../admin/sign-in/passkeys.ts';
 import { endOtherSessions, endSession, listSessions } from '../../admin/sign-in/sessions.ts';
-import { setPassword } from '../../admin/sign-in/set-password.ts';
-import { confirmPassword } from '../../admin/sign-in/sign-in.ts';
+import { confirmPassword, setPassword } from '../../admin/sign-in/sign-in.ts';
 import { formatTime } from '../../domain/time.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { SignInMethod } from '../../store/db/tables.ts';

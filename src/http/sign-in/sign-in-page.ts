@@ -1,7 +1,6 @@
 import { acceptInvitation, readOpenInvitation } from '../../admin/sign-in/accept-invitation.ts';
 import { endSession } from '../../admin/sign-in/sessions.ts';
-import { setPassword } from '../../admin/sign-in/set-password.ts';
-import { readHolder, signInByPassword, WINDOW_MS } from '../../admin/sign-in/sign-in.ts';
+import { readHolder, setPassword, signInByPassword, WINDOW_MS } from '../../admin/sign-in/sign-in.ts';
 import { readSignInLink, useSignInLink } from '../../admin/sign-in/sign-in-links.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { OneTime } from '../../domain/identity.ts';

@@ -19,11 +19,17 @@ import {
   isEmpty,
   union,
 } from '../world/address-classes.ts';
-import { credentialsIn, mappingsMeant, mappingsOf, ownModels, type Shown } from '../world/candidates.ts';
+import { credentialsIn, mappingsOf, meaningOfName, ownModels, type ReportOptions } from '../world/candidates.ts';
 import { type Holder, holdersOf, reachOf, SubjectTasks } from '../world/holders.ts';
 import type { Judges, OnProgress } from '../world/judges.ts';
-import { judgesMapping } from '../world/rule-matches.ts';
-import { addressInput, createSubjectJudge, isIpRule, rangesOf, type SubjectJudge } from '../world/subject-judge.ts';
+import {
+  addressInput,
+  createSubjectJudge,
+  isIpRule,
+  judgesMapping,
+  rangesOf,
+  type SubjectJudge,
+} from '../world/subject-judge.ts';
 import { groupNameOf, type World, type WorldSubject } from '../world/world.ts';
 
 /**
@@ -35,7 +41,7 @@ export function accessReport(
   world: World,
   holder: Holder,
   policyRevision: string,
-  { withoutCredential }: Shown,
+  { withoutCredential }: ReportOptions,
 ): AccessReport {
   const hasCredential = credentialsIn(world);
   const judge = createSubjectJudge(pdp, mappingsOf(world, holder.organizationId));
@@ -73,7 +79,7 @@ function aliasesReached(world: World, holder: Holder, reached: readonly Cell[]):
   return {
     aliases: names.map((name) => ({
       name,
-      mappings: (mappingsMeant(world, holder, name)?.mappings ?? []).map(({ id }) => id).filter((id) => ids.has(id)),
+      mappings: (meaningOfName(world, holder, name)?.mappings ?? []).map(({ id }) => id).filter((id) => ids.has(id)),
     })),
   };
 }
@@ -97,7 +103,7 @@ export const namedRules = (subjects: readonly WorldSubject[], named: ReadonlySet
 export async function accessOverview(
   judges: Judges,
   world: World,
-  { withoutCredential }: Shown,
+  { withoutCredential }: ReportOptions,
   onProgress?: OnProgress,
 ): Promise<AccessOverview> {
   const tasks = new SubjectTasks();

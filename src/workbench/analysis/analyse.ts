@@ -13,16 +13,15 @@ import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import { replay, replayBy } from '../replay/replay.ts';
-import { partsOf, type Shown } from '../world/candidates.ts';
+import { organizationSets, type ReportOptions } from '../world/candidates.ts';
 import { holdersOf } from '../world/holders.ts';
 import { createJudges, JUDGE_ENGINE, type Judges, type OnProgress } from '../world/judges.ts';
 import { type Installation, readWorld, type World } from '../world/world.ts';
 import { accessReport } from './access.ts';
-import type { AnalysisJob, ReplayRules } from './analysis-job.ts';
+import type { AnalysisJob, ReplayRules } from './analyst.ts';
 import { accessDiff } from './diff.ts';
-import { applyDrafts, draftWarnings, withRule } from './drafts.ts';
+import { applyDrafts, draftWarnings, widening, withRule } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
-import { widening } from './widening.ts';
 
 export interface AnalysisTools {
   readonly db: Database;
@@ -32,7 +31,7 @@ export interface AnalysisTools {
   readonly now: number;
 }
 
-export interface Analysed {
+export interface AnalysisResult {
   readonly body: AccessReport | AccessDiff | Explanation | RuleWidening | ReplayReport;
   readonly policyRevision: string;
 }
@@ -42,7 +41,7 @@ export async function analyse(
   { db, installation, bundle, now }: AnalysisTools,
   job: AnalysisJob,
   onProgress: OnProgress = () => {},
-): Promise<Analysed> {
+): Promise<AnalysisResult> {
   const world = readWorld(db, installation, job.organizationId);
   const revision = policyRevision(bundle.digest, world.organizations.get(job.organizationId)?.ruleRevision ?? 0);
   switch (job.kind) {
@@ -116,7 +115,7 @@ async function draftDiff(
   bundle: PolicyBundle,
   before: World,
   drafts: readonly DraftRule[],
-  shown: Shown,
+  shown: ReportOptions,
 ): Promise<AccessDiff> {
   const after = applyDrafts(before, drafts);
   const diff = await withJudges(bundle, before, (judges) => accessDiff(judges, before, after, shown));
@@ -125,7 +124,7 @@ async function draftDiff(
 
 /** Judges in this thread, by the mappings of the world's only organization. */
 async function withJudges<T>(bundle: PolicyBundle, world: World, work: (judges: Judges) => Promise<T>): Promise<T> {
-  const [part] = partsOf([world]);
+  const [part] = organizationSets([world]);
   const judges = createJudges(bundle, part?.mappings ?? [], 0);
   try {
     return await work(judges);

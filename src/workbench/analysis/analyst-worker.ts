@@ -7,7 +7,7 @@ import { PolicyFailure } from '../../policy/data-document.ts';
 import { openDatabase } from '../../store/db/database.ts';
 import { answerQuestions } from '../../store/db/database-thread.ts';
 import { analyse } from './analyse.ts';
-import type { Analysis, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
+import type { Analysis, AnalysisQuestion, AnalystWorkerData } from './analyst.ts';
 
 const { databasePath, catalog: catalogData, servedProviders }: AnalystWorkerData = workerData;
 const clock = new ManualClock(0);

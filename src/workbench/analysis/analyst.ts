@@ -1,13 +1,18 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Catalog } from '../../catalog/catalog.ts';
+import type { CatalogData } from '../../catalog/catalog-file.ts';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
-import type { SharedProgress } from '../../lib/threads.ts';
+import type { AccessReport, DraftRule, EvaluateRequest, ReplayProgress } from '../../generated/types.ts';
+import { SharedProgress } from '../../lib/threads.ts';
 import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createDatabaseThread } from '../../store/db/database-thread.ts';
 import { tryBundle } from '../bundles/try-bundle.ts';
-import type { Analysis, AnalysisJob, AnalysisQuestion, AnalystWorkerData } from './analysis-job.ts';
+import type { ReplayScope } from '../replay/replay.ts';
+import type { ReportOptions } from '../world/candidates.ts';
+import type { Regrouping, RuleReplacement } from './drafts.ts';
 
 /** Analyses the rules of one organization outside the serving thread. */
 export interface Analyst {
@@ -26,7 +31,7 @@ export interface Analyst {
   close(): Promise<void>;
 }
 
-export interface AnalystOptions {
+interface AnalystOptions {
   readonly databasePath: string;
   readonly catalog: Catalog;
   /** Ids of the providers that the operator has a credential for, or that need none. */
@@ -92,4 +97,86 @@ function bundleFault(error: unknown): ApiError | undefined {
   const cause = error instanceof Error ? error.cause : undefined;
   const isOutOfMemory = cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
   return isOutOfMemory ? invalidRequest('/bundle takes more memory than there is for it.', '/bundle') : undefined;
+}
+
+/** What can be asked about one organization. Its shape was checked, and whether the asker may. */
+export type AnalysisJob = { readonly organizationId: string } & (
+  | ({ readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] } & ReportOptions)
+  | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
+  | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & ReportOptions)
+  | ({ readonly kind: 'widening' } & RuleReplacement)
+  | ({ readonly kind: 'regrouping' } & Regrouping)
+  | ({ readonly kind: 'replay'; readonly judged: ReplayRules } & ReplayScope)
+  | ({ readonly kind: 'replacements'; readonly rules: readonly RuleReplacement[] } & ReportOptions)
+);
+
+/** By which rules logged decisions are judged again. */
+export type ReplayRules =
+  | { readonly by: 'current' | 'recorded' }
+  | { readonly by: 'draft'; readonly rules: readonly DraftRule[] }
+  | {
+      readonly by: 'folder';
+      readonly rules: readonly RuleReplacement[];
+      readonly warnings: readonly string[];
+      /** Of the organization's rules, for which the folder was planned. */
+      readonly ruleRevision: number;
+    };
+
+/** What the analysing thread is started with. */
+export interface AnalystWorkerData {
+  readonly databasePath: string;
+  readonly catalog: CatalogData;
+  readonly servedProviders: readonly string[];
+}
+
+/** What it is sent. `now` in epoch ms. */
+export interface AnalysisQuestion {
+  readonly job: AnalysisJob;
+  readonly now: number;
+  /** Of a replay. */
+  readonly progress: SharedArrayBuffer | undefined;
+  /** By which it is judged. */
+  readonly bundle: PolicyBundle;
+  /** Most bytes of the answer; undefined: any number. */
+  readonly maxBytes?: number;
+}
+
+/** An analysis as bytes of JSON, with what it was judged by. */
+export interface Analysis {
+  readonly json: Uint8Array;
+  readonly policyRevision: string;
+}
+
+/** Milliseconds between two looks at how far it is. */
+const EVERY_MS = 200;
+
+/**
+ * A replay: how far it is, and at the end the analysis. It is given up when nobody reads on, or the signal is aborted.
+ * @param analyse asks the analyst for it. @throws what that throws: ApiError 499 when the signal is aborted
+ */
+export async function* streamReplay(
+  analyse: (progress: SharedProgress) => Promise<Analysis>,
+  signal: AbortSignal,
+): AsyncGenerator<ReplayProgress | Analysis> {
+  const progress = new SharedProgress();
+  const stop = (): void => progress.stop();
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  const running = analyse(progress);
+  try {
+    for (let told = '0 0'; ; ) {
+      const analysis = await Promise.race([running, pause(EVERY_MS)]);
+      if (analysis !== undefined) {
+        yield analysis;
+        return;
+      }
+      const { done, all } = progress.read();
+      if (told === `${done} ${all}`) continue;
+      told = `${done} ${all}`;
+      yield { done, all };
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    stop();
+  }
 }

@@ -1,16 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SCOPES } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
-import type { AccessChanges, AccessDiff, AccessFlipRule, PolicySubject } from '../../generated/types.ts';
-import { type AddressSet, intersect, isEmpty, subtract } from '../world/address-classes.ts';
-import { credentialsIn, type Shown } from '../world/candidates.ts';
+import type {
+  AccessChanges,
+  AccessDiff,
+  AccessFlip,
+  AccessFlipRule,
+  AccessHolder,
+  PolicySubject,
+} from '../../generated/types.ts';
+import { type AddressSet, formatAddresses, intersect, isEmpty, subtract } from '../world/address-classes.ts';
+import { credentialsIn, type ReportOptions } from '../world/candidates.ts';
 import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from '../world/holders.ts';
 import type { Judges, OnProgress } from '../world/judges.ts';
-import { ruleContents } from '../world/rule-contents.ts';
-import { type Cause, differing, type SubjectChange } from '../world/subject-change.ts';
-import { groupNameOf, type World, type WorldRule, type WorldSubject } from '../world/world.ts';
-import { type Block, FlipGroups, type HolderPair } from './flip-groups.ts';
-import { ruleChanges } from './rule-changes.ts';
+import { type Cause, contentOf, differing, ruleContents, type SubjectChange } from '../world/subject-judge.ts';
+import { groupNameOf, OWNERS, type World, type WorldRule, type WorldSubject } from '../world/world.ts';
 
 /** One subject of a holder on both sides. */
 interface SubjectPair {
@@ -27,7 +31,7 @@ export async function accessDiff(
   judges: Judges,
   before: World,
   after: World,
-  shown: Shown,
+  shown: ReportOptions,
   onProgress?: OnProgress,
 ): Promise<AccessDiff> {
   const { count, enforced } = ruleChanges(before, after);
@@ -47,7 +51,7 @@ export async function accessChanges(
   judges: Judges,
   before: World,
   after: World,
-  shown: Shown,
+  shown: ReportOptions,
   onProgress?: OnProgress,
 ): Promise<AccessChanges> {
   const pairs = pairHolders(before, after).filter(mayDiffer);
@@ -88,8 +92,8 @@ function pairHolders(before: World, after: World): HolderPair[] {
 function subjectPairs({ before = [], after = [] }: HolderPair): SubjectPair[] {
   const [was, is] = [before.length === 0 ? after : before, after.length === 0 ? before : after];
   const rulesIn = (subjects: readonly WorldSubject[], place: string): readonly WorldRule[] =>
-    subjects.find((each) => placeOf(each) === place)?.rules ?? NO_RULES;
-  const subjects = new Map([...was, ...is].map((subject) => [placeOf(subject), subject]));
+    subjects.find((each) => groupOrScope(each) === place)?.rules ?? NO_RULES;
+  const subjects = new Map([...was, ...is].map((subject) => [groupOrScope(subject), subject]));
   const ordered = [...subjects].sort(([, a], [, b]) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
   return ordered.map(([place, subject]) => ({
     subject,
@@ -100,7 +104,7 @@ function subjectPairs({ before = [], after = [] }: HolderPair): SubjectPair[] {
 
 const NO_RULES: readonly WorldRule[] = [];
 
-const placeOf = ({ scope, id }: PolicySubject): string => (scope === 'group' ? id : scope);
+const groupOrScope = ({ scope, id }: PolicySubject): string => (scope === 'group' ? id : scope);
 
 const mayDiffer = (holder: HolderPair): boolean =>
   holder.before === undefined ||
@@ -150,7 +154,7 @@ function flipped(change: 'gained' | 'lost', without: Reach, having: Reach, scope
     .map((block) => ({ change, ...block }));
 }
 
-interface Part<Cells> {
+interface ChangedCells<Cells> {
   readonly cells: Cells;
   readonly rules: AccessFlipRule[];
 }
@@ -160,7 +164,7 @@ function mappingPartsOf(
   change: 'gained' | 'lost',
   positions: readonly number[],
   scopes: readonly ScopeChange[],
-): Part<number[]>[] {
+): ChangedCells<number[]>[] {
   const rulesAt = new Map<number, AccessFlipRule[]>(positions.map((position) => [position, []]));
   for (const scope of scopes) {
     for (const cause of scope.change?.mappingCauses ?? []) {
@@ -180,8 +184,8 @@ function addressParts(
   change: 'gained' | 'lost',
   addresses: AddressSet,
   scopes: readonly ScopeChange[],
-): Part<AddressSet>[] {
-  let parts: Part<AddressSet>[] = [{ cells: addresses, rules: [] }];
+): ChangedCells<AddressSet>[] {
+  let parts: ChangedCells<AddressSet>[] = [{ cells: addresses, rules: [] }];
   for (const scope of scopes) {
     for (const cause of scope.change?.addressCauses ?? []) {
       if (cause.change !== change) continue;
@@ -212,4 +216,133 @@ function flipRules({ subject, before, after }: ScopeChange, cause: Cause<unknown
 
 function unique(rules: readonly AccessFlipRule[]): AccessFlipRule[] {
   return rules.filter((rule, index) => rules.findIndex((other) => isDeepStrictEqual(rule, other)) === index);
+}
+
+/** What of the rules themselves differs between two worlds, whether access does or not. */
+interface RuleChanges {
+  /** Rules that were added, removed or changed. */
+  readonly count: number;
+  /** The second world if its new and changed rules in mode `report` were enforced; undefined where there are none. */
+  readonly enforced: World | undefined;
+}
+
+type Ruled = { readonly rules: readonly WorldRule[] };
+
+function ruleChanges(before: World, after: World): RuleChanges {
+  const [was, is] = [textsOf(before), textsOf(after)];
+  const ids = new Set([...was.keys(), ...is.keys()]);
+  const changed = new Set(ids.values().filter((id) => was.get(id) !== is.get(id)));
+  let reported = 0;
+  const enforce = <T extends Ruled>(owners: ReadonlyMap<string, T>): ReadonlyMap<string, T> =>
+    new Map(
+      owners.entries().map(([id, owner]) => {
+        const isMeant = (rule: WorldRule): boolean => rule.mode === 'report' && changed.has(keyOf(id, rule));
+        if (!owner.rules.some(isMeant)) return [id, owner];
+        reported += 1;
+        const rules = owner.rules.map((rule): WorldRule => (isMeant(rule) ? { ...rule, mode: 'enforce' } : rule));
+        return [id, { ...owner, rules }];
+      }),
+    );
+  const enforced: World = {
+    ...after,
+    organizations: enforce(after.organizations),
+    groups: enforce(after.groups),
+    members: enforce(after.members),
+    keys: enforce(after.keys),
+  };
+  return { count: changed.size, enforced: reported === 0 ? undefined : enforced };
+}
+
+const keyOf = (ownerId: string, { id }: WorldRule): string => JSON.stringify([ownerId, id]);
+
+/** What each rule says, by its owner and id. */
+const textsOf = (world: World): Map<string, string> =>
+  new Map(
+    Object.values(OWNERS).flatMap((owners) =>
+      [...world[owners].entries()].flatMap(([ownerId, { rules }]) =>
+        rules.map((rule): [string, string] => [keyOf(ownerId, rule), `${rule.mode} ${contentOf(rule)}`]),
+      ),
+    ),
+  );
+
+/** A holder on both sides; only on one: the other has no subjects. */
+interface HolderPair {
+  readonly holder: AccessHolder;
+  /** Whether they can call a mapping, on one side at least. */
+  readonly hasCredential: (mapping: Mapping) => boolean;
+  readonly before: readonly WorldSubject[] | undefined;
+  readonly after: readonly WorldSubject[] | undefined;
+}
+
+/** Cells of one holder that flip for one reason. */
+interface Block {
+  readonly change: 'gained' | 'lost';
+  readonly mappings: readonly number[];
+  readonly addresses: AddressSet;
+  readonly rules: readonly AccessFlipRule[];
+}
+
+/** Puts together what flips alike, across holders; what they cannot call for lack of a credential apart. */
+class FlipGroups {
+  readonly #judges: Judges;
+  readonly #flips = new Map<string, AccessFlip>();
+
+  constructor(judges: Judges) {
+    this.#judges = judges;
+  }
+
+  add(pair: HolderPair, block: Block): void {
+    const flipping = block.mappings.flatMap((position) => this.#judges.mappings[position] ?? []);
+    const [callable = [], others = []] = [true, false].map((wanted) =>
+      flipping.filter((mapping) => pair.hasCredential(mapping) === wanted).map(({ id }) => id),
+    );
+    this.#add(pair, block, callable, true);
+    this.#add(pair, block, others, false);
+  }
+
+  #add({ holder, before, after }: HolderPair, block: Block, mappings: string[], credential: boolean): void {
+    if (mappings.length === 0) return;
+    const { change, addresses, rules } = block;
+    const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : 'rules';
+    const texts = formatAddresses(addresses);
+    const key = JSON.stringify([change, credential, reason, rules, texts, mappings]);
+    const known = this.#flips.get(key);
+    if (known !== undefined) {
+      known.holders.push(holder);
+      return;
+    }
+    const flip: AccessFlip = {
+      change,
+      holders: [holder],
+      mappings,
+      credential,
+      addresses: texts,
+      reason,
+      rules: [...rules],
+    };
+    this.#flips.set(key, flip);
+  }
+
+  changes({ withoutCredential }: ReportOptions): AccessChanges {
+    const flips = [...this.#flips.values()];
+    const [callable = [], others = []] = [true, false].map((wanted) =>
+      flips.filter(({ credential }) => credential === wanted),
+    );
+    return {
+      gained: pairsOf(callable, 'gained'),
+      lost: pairsOf(callable, 'lost'),
+      withoutCredential: { gained: pairsOf(others, 'gained'), lost: pairsOf(others, 'lost') },
+      flips: withoutCredential ? flips : callable,
+    };
+  }
+}
+
+/** Pairs of a holder and a mapping; one that flips at several addresses for several reasons counts once. */
+function pairsOf(flips: readonly AccessFlip[], change: 'gained' | 'lost'): number {
+  const pairs = new Set<string>();
+  for (const flip of flips) {
+    if (flip.change !== change) continue;
+    for (const { id } of flip.holders) for (const mapping of flip.mappings) pairs.add(`${id} ${mapping}`);
+  }
+  return pairs.size;
 }

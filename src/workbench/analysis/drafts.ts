@@ -1,10 +1,22 @@
+import { Document, isScalar, visit } from 'yaml';
 import { KnownNames, nameWarnings } from '../../core/known-names.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
-import type { DraftRule, PolicyPlanChange, RuleCreate, Scope } from '../../generated/types.ts';
+import type {
+  AccessFlip,
+  DraftRule,
+  PolicyPlanChange,
+  RuleCreate,
+  RuleWidening,
+  Scope,
+  WidenedCell,
+} from '../../generated/types.ts';
 import { getOrMake } from '../../lib/collections.ts';
+import { plainText } from '../../lib/text.ts';
+import type { Judges, OnProgress } from '../world/judges.ts';
 import { OWNERS, type Owners, type World, type WorldRule } from '../world/world.ts';
 import { placed } from '../world/world-document.ts';
+import { accessChanges } from './diff.ts';
 
 /** Where a rule stands in a world. */
 interface Owner {
@@ -153,5 +165,60 @@ function changed(world: World, { owners, id }: Owner, change: (rules: readonly W
       return { ...world, members: replace(world.members) };
     case 'keys':
       return { ...world, keys: replace(world.keys) };
+  }
+}
+
+/** A draft as the text of a YAML file; lists stand in one line each. */
+export function draftText(rules: readonly DraftRule[], header: string): string {
+  const document = new Document({ rules });
+  visit(document, {
+    Seq(_key, list) {
+      if (list.items.every(isScalar)) list.flow = true;
+    },
+  });
+  return `# ${plainText(header)}\n${document.toString({ lineWidth: 120, flowCollectionPadding: false })}`;
+}
+
+const MOST_CELLS = 100;
+const MOST_ADDRESSES = 20;
+
+/** The members and keys that would be in a group. */
+export interface Regrouping {
+  readonly groupId: string;
+  readonly holderIds: readonly string[];
+}
+
+/**
+ * What a changed rule, or another composition of a group, newly permits in an organization, exactly, over the judges' mappings: also where a credential is missing,
+ * since that may come later, and no rule would stand against it. @throws PolicyFailure
+ */
+export async function widening(
+  judges: Judges,
+  world: World,
+  change: RuleReplacement | Regrouping,
+  onProgress?: OnProgress,
+): Promise<RuleWidening> {
+  const after = 'ruleId' in change ? withRule(world, change) : withHolders(world, change);
+  const { flips } = await accessChanges(judges, world, after, { withoutCredential: true }, onProgress);
+  const gained = flips.filter(({ change }) => change === 'gained');
+  return {
+    count: gained.reduce((sum, { holders, mappings }) => sum + holders.length * mappings.length, 0),
+    cells: cellsOf(gained).take(MOST_CELLS).toArray(),
+  };
+}
+
+function withHolders(world: World, { groupId, holderIds }: Regrouping): World {
+  const group = world.groups.get(groupId);
+  if (group === undefined) return world;
+  return { ...world, groups: new Map([...world.groups, [groupId, { ...group, holderIds: new Set(holderIds) }]]) };
+}
+
+function* cellsOf(flips: readonly AccessFlip[]): Generator<WidenedCell, undefined> {
+  for (const { holders, mappings, credential, addresses } of flips) {
+    const from = {
+      addresses: addresses.slice(0, MOST_ADDRESSES),
+      moreAddresses: Math.max(0, addresses.length - MOST_ADDRESSES),
+    };
+    for (const holder of holders) for (const mapping of mappings) yield { holder, mapping, credential, ...from };
   }
 }

@@ -6,6 +6,7 @@ import { actionOf, type ListScope, permittedIds } from '../../core/reachable.ts'
 import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/resolve.ts';
 import { canonicalAddress } from '../../domain/address.ts';
 import { invalidRequest } from '../../domain/errors.ts';
+import { effectOf } from '../../domain/iam-rule.ts';
 import { comparePrice, type Mapping } from '../../domain/model.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -13,6 +14,7 @@ import type {
   EvaluateCall,
   ExplainedAlias,
   ExplainedAlternative,
+  ExplainedFlips,
   Explanation,
   PolicyDecision,
   PolicyInput,
@@ -21,14 +23,20 @@ import { compileSubjectRules, dataDocument } from '../../policy/data-document.ts
 import { denialMessage, denialReason, type RuleNames } from '../../policy/denial.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
-import { type Caller, credentialsIn, mappingsMeant, mappingsOf } from '../world/candidates.ts';
-import { factsOf, plainWorstCases } from '../world/plain-facts.ts';
-import { keySubjects, type World, type WorldKey, type WorldSubject } from '../world/world.ts';
+import { type Caller, credentialsIn, mappingsOf, meaningOfName } from '../world/candidates.ts';
+import {
+  factsOf,
+  keySubjects,
+  plainWorstCases,
+  type World,
+  type WorldKey,
+  type WorldRule,
+  type WorldSubject,
+} from '../world/world.ts';
 import { namedRules } from './access.ts';
-import { type JudgeWithout, smallestFlips } from './smallest-flips.ts';
 
 /** A request that is judged and not made. */
-export interface AskedCall {
+interface JudgedCall {
   readonly action: PolicyInput['action'];
   readonly model: string;
   /** Those that serve the action and have a credential; where none has one, all that would be candidates if they had. */
@@ -47,20 +55,20 @@ export interface AskedCall {
  * @param now epoch ms @param place where the request stands. @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for
  * one that cannot serve the action; 400 for what is no address
  */
-export function readCall(world: World, caller: Caller, call: EvaluateCall, now: number, place = ''): AskedCall {
+export function readCall(world: World, caller: Caller, call: EvaluateCall, now: number, place = ''): JudgedCall {
   const address = readAddress(call, place);
-  const meant = readMeant(world, caller, call, now);
+  const meant = readCallMeaning(world, caller, call, now);
   const facts = factsOf({ time: formatTime(now), ...call.facts });
   const worstCases = call.facts?.worstCaseCost ?? plainWorstCases(meant.action, meant.candidates, facts);
   return { ...meant, address, facts: { ...facts, worst_case_cost: worstCases } };
 }
 
-type MeantCall = Omit<AskedCall, 'address' | 'facts'>;
+type CallMeaning = Omit<JudgedCall, 'address' | 'facts'>;
 
-function readMeant(world: World, caller: Caller, call: EvaluateCall, now: number): MeantCall {
+function readCallMeaning(world: World, caller: Caller, call: EvaluateCall, now: number): CallMeaning {
   const model = call.provider === undefined ? call.model : `${call.provider}/${call.model}`;
   if (model === AUTO && (call.action ?? 'chat') === 'chat') return readAuto(world, caller, now);
-  const found = mappingsMeant(world, caller, model);
+  const found = meaningOfName(world, caller, model);
   if (found === undefined) {
     throw unknownModel(
       model,
@@ -90,7 +98,7 @@ function readAddress({ address: text = null }: EvaluateCall, place: string): str
 }
 
 /** What `auto` can choose for a short chat. @throws ApiError 404 as the gateway */
-function readAuto(world: World, caller: Caller, now: number): MeantCall {
+function readAuto(world: World, caller: Caller, now: number): CallMeaning {
   const credentials = credentialsIn(world);
   const callable = mappingsOf(world, caller.organizationId).filter((mapping) => credentials(caller, mapping));
   const candidates = choicesFor({ model: AUTO, messages: [] }, callable, now);
@@ -103,7 +111,7 @@ function readAuto(world: World, caller: Caller, now: number): MeantCall {
  * the other one, and the nearest permitted alternative. Without a credential it is the outcome with one.
  * @throws PolicyFailure
  */
-export function explain(pdp: Pdp, world: World, key: WorldKey, call: AskedCall, policyRevision: string): Explanation {
+export function explain(pdp: Pdp, world: World, key: WorldKey, call: JudgedCall, policyRevision: string): Explanation {
   const subjects = keySubjects(world, key);
   const scope: ListScope = {
     subjects: subjects.map(({ scope, id }) => ({ scope, id })),
@@ -156,7 +164,7 @@ function judgedCandidates(
   pdp: Pdp,
   subjects: readonly WorldSubject[],
   { facts: _, ...scope }: ListScope,
-  { model, candidates }: AskedCall,
+  { model, candidates }: JudgedCall,
 ): readonly Mapping[] {
   if (model !== AUTO) return candidates;
   const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, candidates);
@@ -165,7 +173,7 @@ function judgedCandidates(
 
 /** The answer to the caller: as in the gateway, a credential comes before the policy. */
 function answerOf(
-  { model, hasCredential }: AskedCall,
+  { model, hasCredential }: JudgedCall,
   catalog: Catalog,
   input: PolicyInput,
   decision: PolicyDecision,
@@ -194,7 +202,7 @@ function nearest(
   pdp: Pdp,
   world: World,
   key: WorldKey,
-  { action, candidates }: AskedCall,
+  { action, candidates }: JudgedCall,
   scope: ListScope,
 ): ExplainedAlternative | null {
   const families = new Map(world.catalog.models().map(({ id, family }) => [id, family]));
@@ -224,3 +232,71 @@ function nearest(
 
 const modalities = ({ inputModalities, outputModalities }: Mapping): string =>
   JSON.stringify([inputModalities.toSorted(), outputModalities.toSorted()]);
+
+/** Judges a request without some of the rules. */
+type JudgeWithout = (without: ReadonlySet<string>) => PolicyDecision;
+
+/** Sets of rules that are tried at most, and the largest that is. */
+const MAX_TRIES = 2000;
+const MAX_SIZE = 3;
+
+/** The smallest sets of rules without which the outcome would be the other one; every set is tried by the policy. @throws PolicyFailure */
+function smallestFlips(
+  judge: JudgeWithout,
+  subjects: readonly WorldSubject[],
+  input: PolicyInput,
+  decision: PolicyDecision,
+): ExplainedFlips {
+  return decision.permitted.length === 0 ? opening(judge, input, decision) : closing(judge, subjects);
+}
+
+/**
+ * A candidate passes when none of its violations is left, and a violation is gone only without all of its rules: a deny kind
+ * then matches no more, an allow kind of which none matched then restricts no more.
+ */
+function opening(judge: JudgeWithout, input: PolicyInput, { violations }: PolicyDecision): ExplainedFlips {
+  const sets = input.candidates.map(({ id }) => {
+    const against = violations.filter(({ candidate }) => candidate === undefined || candidate === id);
+    return [...new Set(against.flatMap(({ ruleIds }) => ruleIds))].sort();
+  });
+  const smallest = Math.min(...sets.map(({ length }) => length));
+  const distinct = new Map(sets.filter(({ length }) => length === smallest).map((set) => [set.join(' '), set]));
+  return {
+    sets: [...distinct.values()].filter((set) => judge(new Set(set)).permitted.length > 0),
+    exhaustive: true,
+  };
+}
+
+/** Without a deny rule nothing is denied that was not, so allow rules are tried: sets in the order of their sizes. */
+function closing(judge: JudgeWithout, subjects: readonly WorldSubject[]): ExplainedFlips {
+  const allowing = subjects.flatMap(({ rules }) =>
+    [...Map.groupBy(rules.filter(isEnforcedAllow), ({ ruleType }) => ruleType).values()]
+      // Without its only rule a kind restricts no more.
+      .filter(({ length }) => length > 1)
+      .flatMap((ofKind) => ofKind.map(({ id }) => id)),
+  );
+  let tries = 0;
+  for (let size = 1; size <= Math.min(MAX_SIZE, allowing.length); size += 1) {
+    const found: string[][] = [];
+    for (const set of subsets(allowing, size)) {
+      tries += 1;
+      if (tries > MAX_TRIES) return { sets: found, exhaustive: false };
+      if (judge(new Set(set)).permitted.length === 0) found.push(set.toSorted());
+    }
+    if (found.length > 0) return { sets: found, exhaustive: true };
+  }
+  return { sets: [], exhaustive: allowing.length <= MAX_SIZE };
+}
+
+const isEnforcedAllow = ({ mode, ruleType }: WorldRule): boolean =>
+  mode === 'enforce' && effectOf(ruleType) === 'allow';
+
+function* subsets(items: readonly string[], size: number): Generator<string[]> {
+  if (size === 0) {
+    yield [];
+    return;
+  }
+  for (const [index, first] of items.entries()) {
+    for (const rest of subsets(items.slice(index + 1), size - 1)) yield [first, ...rest];
+  }
+}

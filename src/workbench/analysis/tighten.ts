@@ -6,22 +6,21 @@ import { validator } from '../../lib/schemas.ts';
 import { counted } from '../../lib/text.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
+import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { decisionIds } from '../../store/ledger/logged-verdicts.ts';
 import { timeOfNumber } from '../../store/ledger/statements.ts';
-import { gatherUse, judgeUse, type PermittedUse, type Use } from '../replay/gather-use.ts';
+import { type AlikeCalls, gatherUse, judgeUse, type PermittedUse, type Use } from '../replay/alike-calls.ts';
 import type { SubjectsOf } from '../replay/judge-again.ts';
 import { addressesOf, formatRanges } from '../world/address-classes.ts';
 import { credentialsIn, mappingsOf } from '../world/candidates.ts';
 import { holdersOf, reachOf } from '../world/holders.ts';
-import { contentOf } from '../world/rule-contents.ts';
-import { createSubjectJudge } from '../world/subject-judge.ts';
-import { keySubjects, memberSubjects, type World } from '../world/world.ts';
+import { contentOf, createSubjectJudge } from '../world/subject-judge.ts';
+import { keySubjects, memberSubjects, type World, type WorldRule } from '../world/world.ts';
 import { applyDrafts } from './drafts.ts';
-import type { TightenSubject } from './tighten-subject.ts';
 
 const validateRuleCreate = validator('RuleCreate');
 
-export interface TightenScope {
+interface TightenScope {
   /** Epoch ms, `to` exclusive. */
   readonly from: number;
   readonly to: number;
@@ -30,7 +29,7 @@ export interface TightenScope {
 }
 
 /** How many are used, and how many the subject reaches now. */
-export interface Share {
+export interface ReachUse {
   readonly used: number;
   readonly reachable: number;
 }
@@ -42,15 +41,15 @@ interface Calls {
 }
 
 /** The tightest rules for the use that was seen. */
-export interface Tightened {
+export interface TighterRules {
   /** The calls that are the use. */
   readonly calls: number;
   /** When the first of them was made, RFC 3339; null: there are none. */
   readonly since: string | null;
   /** Calls that the current rules do not permit any more: they are no use. */
   readonly denied: Calls;
-  readonly models: Share;
-  readonly providers: Share;
+  readonly models: ReachUse;
+  readonly providers: ReachUse;
   /** Empty where the current rules are as tight. */
   readonly draft: readonly DraftRule[];
   /** Why something is not proposed. */
@@ -72,7 +71,7 @@ export function tighten(
   world: World,
   subject: TightenSubject,
   { from, to, addresses }: TightenScope,
-): Tightened {
+): TighterRules {
   const { organizationId } = subject;
   const seen = gatherUse(db, { organizationId, from, to, ...subject.filter }).filter(subject.isCaller);
   const now = judgeUse(db, { pdp, subjectsOf: callersOf(world, seen) }, seen);
@@ -220,3 +219,64 @@ function changesTo({ owner, rules }: TightenSubject, rule: RuleCreate): DraftRul
   if (present.length === 1 && present.every((each) => contentOf(each) === content)) return [];
   return [...present.map(({ id }): DraftRule => ({ id, remove: true })), { ...owner, ...rule }];
 }
+
+/** Whose rules are tightened. */
+export interface TightenSubject {
+  readonly id: string;
+  readonly organizationId: string;
+  /** For people: `the key CI`. */
+  readonly name: string;
+  readonly rules: readonly WorldRule[];
+  /** How a draft names the owner of a rule. */
+  readonly owner: Pick<DraftRule, 'key' | 'member' | 'group'>;
+  /** Calls that may be its own, as the log tells them. */
+  readonly filter: Pick<CallFilter, 'keyId' | 'memberId'>;
+  /** Whether its rules bind the caller: for a group, who is in it now. */
+  isCaller(call: Pick<AlikeCalls, 'keyId' | 'memberId'>): boolean;
+}
+
+/**
+ * The key, member or group that a person means.
+ * @param reference an id, the description of a key, an e-mail or the name of a group. @throws Error for none or several
+ */
+export function findTightenSubject(world: World, reference: string): TightenSubject {
+  const meant = [...keysMeant(world, reference), ...membersMeant(world, reference), ...groupsMeant(world, reference)];
+  const [subject] = meant;
+  if (subject === undefined) throw new Error(`There is no key, member or group "${reference}".`);
+  if (meant.length > 1) throw new Error(`"${reference}" matches several: ${meant.map(({ id }) => id).join(', ')}.`);
+  return subject;
+}
+
+function keysMeant({ keys }: World, reference: string): TightenSubject[] {
+  const named = [...keys.values()].filter(({ description }) => description === reference);
+  const meant = keys.get(reference);
+  return (meant === undefined ? named : [meant]).map(({ id, organizationId, description, rules }) => ({
+    ...{ id, organizationId, rules },
+    name: `the key ${description}`,
+    owner: { key: reference },
+    filter: { keyId: id },
+    isCaller: ({ keyId }) => keyId === id,
+  }));
+}
+
+const membersMeant = ({ members }: World, reference: string): TightenSubject[] =>
+  [...members.values()]
+    .filter(({ id, email }) => id === reference || email === reference.toLowerCase())
+    .map(({ id, organizationId, email, rules }) => ({
+      ...{ id, organizationId, rules },
+      name: `the member ${email}`,
+      owner: { member: email },
+      filter: { memberId: id },
+      isCaller: ({ memberId }) => memberId === id,
+    }));
+
+const groupsMeant = ({ groups }: World, reference: string): TightenSubject[] =>
+  [...groups.values()]
+    .filter(({ id, name }) => id === reference || name === reference)
+    .map(({ id, organizationId, name, holderIds, rules }) => ({
+      ...{ id, organizationId, rules },
+      name: `the group ${name}`,
+      owner: { group: name },
+      filter: {},
+      isCaller: ({ keyId, memberId }) => holderIds.has(keyId) || holderIds.has(memberId),
+    }));

@@ -7,7 +7,7 @@ import { type ArchiveFiles, RESERVED_DATA, readArchive } from '../../policy/arch
 import { SIGNATURES } from '../../policy/archive/signature.ts';
 import { POLICY_DIRECTORY } from '../../policy/bundle.ts';
 import { tarGz } from '../export/export-archive.ts';
-import { isFixture } from './bundle-fixtures.ts';
+import { isFixture } from '../fixtures/test-policy.ts';
 
 export interface BuiltBundle {
   readonly files: ArchiveFiles;

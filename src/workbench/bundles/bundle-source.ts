@@ -1,7 +1,13 @@
-import { readFileSync, statSync } from 'node:fs';
+import { createPublicKey } from 'node:crypto';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import type { BundleTrustConfig, Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/variables.ts';
 import { createTransport, type Transport } from '../../net/transport.ts';
 import { TransportError } from '../../net/transport-error.ts';
-import { BundleRefused, MAX_ARCHIVE_BYTES } from '../../policy/archive/read-archive.ts';
+import { archivedBundle, BundleRefused, MAX_ARCHIVE_BYTES, readArchive } from '../../policy/archive/read-archive.ts';
+import type { Trust } from '../../policy/archive/signature.ts';
+import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
+import { readKeptArchive, standingIn } from '../../store/bundles/bundle-files.ts';
 
 /** Where archives come from. */
 export interface BundleSource {
@@ -48,7 +54,7 @@ function contentOf(file: string): Buffer {
   }
 }
 
-export interface BundleServer {
+interface BundleServer {
   readonly url: string;
   readonly token: string | undefined;
   /** Undefined: it answers at once. */
@@ -118,3 +124,51 @@ function notReached(error: unknown): never {
 
 const textOf = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined;
+
+/** Whose signatures the settings ask for. @throws ConfigError */
+export const readTrust = ({ publicKeyFile, scope }: BundleTrustConfig): Trust => ({
+  publicKeys: readPublicKeys(publicKeyFile),
+  scope,
+});
+
+/** The keys of a PEM file, one after another. @throws ConfigError */
+function readPublicKeys(file: string | undefined): readonly string[] {
+  if (file === undefined) return [];
+  const fault = (what: string) => new ConfigError(`POLICY_BUNDLE_PUBLIC_KEY: ${file} ${what}.`);
+  if (!existsSync(file)) throw new ConfigError(`POLICY_BUNDLE_PUBLIC_KEY: there is no file ${file}.`);
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw fault(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (text.includes('PRIVATE KEY')) throw fault('holds a private key: it must hold public ones alone');
+  const keys = text.match(/-----BEGIN [A-Z ]+-----[^-]+-----END [A-Z ]+-----/g) ?? [];
+  for (const key of keys) {
+    try {
+      createPublicKey(key);
+    } catch {
+      throw fault('holds a key that cannot be read');
+    }
+  }
+  if (keys.length === 0) throw fault('holds no public key in PEM form');
+  return keys;
+}
+
+/**
+ * The policy by which the server of a data directory decides, for commands that judge next to it: also in a shell where the
+ * server's `POLICY_BUNDLE` is not set. @throws Error when it is set and no server has started with it, or the bundle is missing
+ */
+export function bundleInForce({ dataDir, policyBundle }: Pick<Config, 'dataDir' | 'policyBundle'>): PolicyBundle {
+  const standing = standingIn(dataDir);
+  if ('bundle' in standing) {
+    return archivedBundle(readArchive(readKeptArchive(dataDir, standing.bundle.active.archive)));
+  }
+  if (policyBundle === undefined) return readBundle();
+  throw new Error(
+    'POLICY_BUNDLE is set, but no server has started with it yet on this DATA_DIR: start the server once.',
+  );
+}
+
+/** The policy in an archive, unverified: for tests of it. @throws BundleRefused, Error when it cannot be read */
+export const bundleInFile = (file: string): PolicyBundle => archivedBundle(readArchive(readFileSync(file)));

@@ -20,8 +20,7 @@ import {
   writeBundleState,
 } from '../../store/bundles/bundle-files.ts';
 import type { Telemetry } from '../../telemetry/telemetry.ts';
-import { type BundleSource, fileSource, serverSource } from './bundle-source.ts';
-import { readTrust } from './read-trust.ts';
+import { type BundleSource, fileSource, readTrust, serverSource } from './bundle-source.ts';
 import { tryBundle } from './try-bundle.ts';
 
 /** Chooses the policy that serves, at the start and while the gateway is running. */

@@ -21,7 +21,7 @@ async function tried(offer: Offer): Promise<PolicyBundle> {
   const bundle: PolicyBundle = { ...archivedBundle(files), signedAs };
   const pdp = createPdp(bundle);
   passSelfTest(pdp);
-  const { fixtureFault } = await import('./bundle-fixtures.ts');
+  const { fixtureFault } = await import('../fixtures/test-policy.ts');
   const fault = fixtureFault(pdp, files);
   if (fault !== null) throw new BundleRefused('fixtures', `One of its fixtures fails: ${fault}`);
   return bundle;

@@ -1,7 +1,12 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import type { Catalog } from '../../catalog/catalog.ts';
 import { makeFolders } from '../../lib/files.ts';
+import { locating } from '../fixtures/fixture-rules.ts';
+import { FixtureFault, type FixtureSources, MAX_EXPORT_BYTES } from '../fixtures/fixture-source.ts';
+import type { World } from '../world/world.ts';
+import { readWorldDocument } from '../world/world-document.ts';
 import type { ExportFiles } from './export-bundle.ts';
 
 const BLOCK = 512;
@@ -55,4 +60,12 @@ function header(name: string, size: number): Buffer {
     148,
   );
   return block;
+}
+
+/** The world that an exported document holds. @param file absolute path @throws FixtureFault */
+export function readExportedWorld(sources: FixtureSources, file: string, catalog: Catalog): World {
+  const start = { file, line: 1, column: 1 };
+  const [document] = sources.read(file, start, MAX_EXPORT_BYTES);
+  if (document === undefined) throw new FixtureFault(start, 'The file is empty.');
+  return locating(document, [], () => readWorldDocument(document.value, catalog));
 }

@@ -15,7 +15,7 @@ import {
   ownSlice,
   PRICED,
   type Slice,
-} from './generate-catalog-slice.ts';
+} from './generate-given.ts';
 
 /** Requests on both sides of the border that a rule draws; they differ by model, or by address, but not by both. */
 export interface Boundary extends Slice {

@@ -1,17 +1,21 @@
+import { Document, isPair, isScalar, visit } from 'yaml';
 import { catalogOf } from '../../catalog/catalog.ts';
 import { kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import { systemClock } from '../../domain/time.ts';
 import type { Fixture, FixtureExpectation } from '../../generated/types.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { readGiven } from '../fixtures/fixture-given.ts';
-import { crossRequests, type FixtureRequest, readAxes } from '../fixtures/fixture-requests.ts';
+import {
+  crossRequests,
+  type FixtureRequest,
+  judgeRequest,
+  type Outcome,
+  readAxes,
+} from '../fixtures/fixture-requests.ts';
 import type { SourceDocument } from '../fixtures/fixture-source.ts';
-import { judgeRequest, type Outcome } from '../fixtures/judge-request.ts';
-import { PLAIN_FACTS } from '../world/plain-facts.ts';
-import type { World } from '../world/world.ts';
+import { PLAIN_FACTS, type World } from '../world/world.ts';
 import { type Boundary, boundariesOf, type KnownModels } from './generate-boundaries.ts';
-import { mergeSlices } from './generate-catalog-slice.ts';
-import { holderId, type RuleHolder, rulesAround, subjectsGiven } from './generate-given.ts';
+import { holderId, mergeSlices, type RuleHolder, rulesAround, subjectsGiven } from './generate-given.ts';
 
 /** Models, and addresses, that the rules of several scopes together are tried on. */
 const MOST_TOGETHER = 300;
@@ -142,4 +146,25 @@ function expectation(
     ...(violations.size === 0 ? {} : { violations: refused }),
     ...inShadow,
   };
+}
+
+/** Names above the prices of a mapping: given, catalog, custom, its id. */
+const PRICES_DEPTH = 3;
+
+/** Fixtures as the text of one YAML file; lists of plain values, and prices, stand in one line each. */
+export function fixtureText(fixtures: readonly Fixture[], header: string): string {
+  const documents = fixtures.map((fixture) => {
+    const document = new Document(fixture, { aliasDuplicateObjects: false });
+    visit(document, {
+      Seq(_key, list) {
+        if (list.items.every(isScalar)) list.flow = true;
+      },
+      Map(_key, map, path) {
+        const { length } = path.filter(isPair);
+        if (length > PRICES_DEPTH && map.items.every(({ value }) => isScalar(value))) map.flow = true;
+      },
+    });
+    return document.toString({ lineWidth: 120, flowCollectionPadding: false });
+  });
+  return `${header.replaceAll(/^/gm, '# ')}\n${documents.join('---\n')}`;
 }

@@ -1,11 +1,20 @@
 import { recordedResult } from '../../core/authorize.ts';
-import type { PolicyDecision, PolicyInput, ReplayResult, ReplayUnjudged } from '../../generated/types.ts';
+import type {
+  DenialStep,
+  PolicyDecision,
+  PolicyInput,
+  PolicyViolation,
+  ReplayChange,
+  ReplayResult,
+  ReplayRule,
+  ReplayUnjudged,
+} from '../../generated/types.ts';
 import { getOrMake } from '../../lib/collections.ts';
 import { compileSubjectRules, type DataDocument, dataDocument, PolicyFailure } from '../../policy/data-document.ts';
-import { type DenialReason, denialReason } from '../../policy/denial.ts';
+import { type DenialReason, denialReason, permittedBy } from '../../policy/denial.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
-import { findDocument, type LoggedVerdict } from '../../store/ledger/logged-verdicts.ts';
+import { findDocument, type LoggedVerdict, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
 import { keySubjects, type RuleWorld, type WorldSubject } from '../world/world.ts';
 
 /** Whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
@@ -27,7 +36,7 @@ export interface JudgedBy {
 }
 
 /** What a logged decision would be. */
-export interface Judgement {
+interface Judgement {
   readonly decision: PolicyDecision;
   /** Of a denial. */
   readonly reason: DenialReason | undefined;
@@ -37,7 +46,7 @@ export interface Judgement {
 
 export type Unjudged = ReplayUnjudged['reason'];
 
-export interface JudgeAgain {
+interface JudgeAgain {
   /** Fast for verdicts in the order of their data. */
   judge(verdict: LoggedVerdict, input: PolicyInput): Judgement | Unjudged;
 }
@@ -105,4 +114,126 @@ function presentQuestions(subjectsOf: SubjectsOf): QuestionOf {
     const keyId = subjects.find(({ scope }) => scope === 'key')?.id ?? '';
     return getOrMake(questions, keyId, () => questionFor(keyId));
   };
+}
+
+/** A rule, and of which group, where it is one's. */
+export type ChangeRule = Pick<ReplayRule, 'id' | 'scope' | 'ruleType'> & {
+  readonly groupId?: string;
+  /** What the package `custom` says. */
+  readonly message?: string;
+};
+
+/** How a judgement differs from the decision that is on record. */
+export interface VerdictChange {
+  readonly change: ReplayChange;
+  /** The rules that deny on the side that denies, each once. */
+  readonly rules: readonly ChangeRule[];
+}
+
+/** Undefined: it permits and denies the same. */
+function verdictChange(
+  { outcome, violationsJson, reasonJson }: LoggedVerdict,
+  input: PolicyInput,
+  { decision, reason, recorded }: Judgement,
+): VerdictChange | undefined {
+  if (outcome === recorded.outcome && violationsJson === recorded.violationsJson) return undefined;
+  if (outcome === 'deny') {
+    if (reason !== undefined) return undefined;
+    const then: DenialStep | null = JSON.parse(reasonJson ?? 'null');
+    return { change: 'permitted', rules: then === null ? [] : rulesOf([then]) };
+  }
+  if (reason !== undefined) return { change: 'denied', rules: rulesOf([reason]) };
+  const violations: PolicyViolation[] = JSON.parse(violationsJson);
+  const [then, now] = [new Set(permittedBy(input, violations)), new Set(decision.permitted)];
+  const gained = now.difference(then);
+  if (gained.size > 0) return { change: 'widened', rules: rulesOf(violations.filter(against(gained))) };
+  const lost = then.difference(now);
+  if (lost.size > 0) return { change: 'narrowed', rules: rulesOf(decision.violations.filter(against(lost))) };
+  return undefined;
+}
+
+const against =
+  (candidates: ReadonlySet<string>) =>
+  ({ candidate }: PolicyViolation): boolean =>
+    candidate !== undefined && candidates.has(candidate);
+
+/** A denial, or a violation. */
+type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds' | 'values'>;
+
+/** By their ids, each once; what the package `custom` of a bundle denies goes by the id that it states. */
+function rulesOf(steps: readonly Denying[]): ChangeRule[] {
+  const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds, values }) => {
+    if (kind === 'custom') {
+      const message = values.join(', ');
+      return ruleIds.map((id): [string, ChangeRule] => [id, { id, scope, ruleType: 'deny_custom', message }]);
+    }
+    return ruleIds.map((id): [string, ChangeRule] => {
+      const rule = { id, scope, ruleType: `${effect}_${kind}` } as const;
+      return [id, group === undefined ? rule : { ...rule, groupId: group }];
+    });
+  });
+  return [...new Map(rules).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** How a verdict came out that was judged again. Plain data: threads send it. */
+export interface VerdictOutcome {
+  /** Null: it permits and denies the same. */
+  readonly change: VerdictChange | null;
+  /** The digest of the policy that had decided, where that is not the one that judged. */
+  readonly otherPolicy: string | null;
+  /** The policy takes facts, and the decision has none. */
+  readonly lacksFacts: boolean;
+  /** With the recorded rules and the same policy: null where it is byte for byte as recorded. Else absent. */
+  readonly difference?: VerdictDifference | null;
+}
+
+export interface VerdictDifference {
+  readonly recorded: ReplayResult;
+  readonly replayed: ReplayResult;
+}
+
+export interface JudgedVerdict {
+  readonly id: number;
+  readonly outcome: VerdictOutcome | Unjudged;
+}
+
+/** Judges verdicts by their ids, which come in the order of their data; one that is gone is left out. Reads many rows: not for the serving thread. */
+export function createVerdictJudge(db: Database, by: JudgedBy): (ids: readonly number[]) => Generator<JudgedVerdict> {
+  const { judge } = createJudgeAgain(db, by);
+  return function* (ids) {
+    for (const verdict of listVerdicts(db, ids)) {
+      const input: PolicyInput = JSON.parse(verdict.inputJson);
+      const judgement = judge(verdict, input);
+      const outcome = typeof judgement === 'string' ? judgement : outcomeOf(by, verdict, input, judgement);
+      yield { id: verdict.id, outcome };
+    }
+  };
+}
+
+function outcomeOf(
+  { pdp, subjectsOf }: JudgedBy,
+  verdict: LoggedVerdict,
+  input: PolicyInput,
+  judgement: Judgement,
+): VerdictOutcome {
+  const { bundleDigest } = verdict;
+  const isOther = bundleDigest !== pdp.bundleDigest;
+  return {
+    change: verdictChange(verdict, input, judgement) ?? null,
+    otherPolicy: isOther ? bundleDigest : null,
+    lacksFacts: pdp.takesFacts && input.facts === undefined,
+    ...(subjectsOf === null && !isOther ? { difference: differenceOf(verdict, judgement.recorded) } : {}),
+  };
+}
+
+function differenceOf(
+  { outcome, reasonJson, violationsJson, shadowJson }: LoggedVerdict,
+  replayed: ReplayResult,
+): VerdictDifference | null {
+  const isEqual =
+    outcome === replayed.outcome &&
+    reasonJson === replayed.reasonJson &&
+    violationsJson === replayed.violationsJson &&
+    shadowJson === replayed.shadowJson;
+  return isEqual ? null : { recorded: { outcome, reasonJson, violationsJson, shadowJson }, replayed };
 }

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { Thread } from '../../lib/threads.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import type { RuleWorld, World } from '../world/world.ts';
-import type { JudgedVerdict } from './judge-verdicts.ts';
+import type { JudgedVerdict } from './judge-again.ts';
 
 /** What a judging thread is started with: it reads the verdicts itself. */
 export interface VerdictWorkerData {

@@ -1,6 +1,12 @@
 import { policyRevision } from '../../core/authorize.ts';
 import { formatTime } from '../../domain/time.ts';
-import type { ReplayDimension, ReplayGroup, ReplayReport, ReplayUnjudged } from '../../generated/types.ts';
+import type {
+  ReplayChange,
+  ReplayDimension,
+  ReplayGroup,
+  ReplayReport,
+  ReplayUnjudged,
+} from '../../generated/types.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
@@ -8,11 +14,18 @@ import { decisionIds, inOrderOfData } from '../../store/ledger/logged-verdicts.t
 import { findNames } from '../../store/tenants/tenants.ts';
 import type { OnProgress } from '../world/judges.ts';
 import type { World } from '../world/world.ts';
-import type { ChangeGroup } from './change-groups.ts';
-import { gatherDecided } from './gather-decided.ts';
-import { type JudgedBy, subjectsIn } from './judge-again.ts';
-import { createVerdictJudge, type JudgedVerdict } from './judge-verdicts.ts';
-import { Tally } from './tally.ts';
+import { type AlikeCalls, gatherDecided } from './alike-calls.ts';
+import {
+  type ChangeRule,
+  createVerdictJudge,
+  type JudgedBy,
+  type JudgedVerdict,
+  subjectsIn,
+  type Unjudged,
+  type VerdictChange,
+  type VerdictDifference,
+  type VerdictOutcome,
+} from './judge-again.ts';
 
 const MOST_GROUPS = 1000;
 
@@ -28,7 +41,7 @@ export interface ReplayScope {
 }
 
 /** By what they are judged, and what the report says of it. */
-export interface ReplayBy extends JudgedBy {
+interface ReplayBy extends JudgedBy {
   readonly told: Pick<ReplayReport, 'by' | 'policyRevision' | 'warnings'>;
   /** What people call the subjects and rules that judge, by their ids. */
   readonly names: ReadonlyMap<string, string | null>;
@@ -175,4 +188,121 @@ function reportedGroup(
     decisions: calls,
     examples: idsOf(examples),
   };
+}
+
+const MOST_DIFFERENCES = 100;
+
+interface CountedDifference extends VerdictDifference {
+  /** Of the first call. */
+  readonly number: number;
+  readonly calls: number;
+}
+
+/** The outcomes of judging again, in numbers of calls. */
+class Tally {
+  readonly groups: ChangeGroups;
+  /** Made by other policies than the one that judges, by their digests. */
+  readonly otherPolicies = new Map<string, number>();
+  readonly unjudged = new Map<Unjudged, CallTotal>();
+  readonly differences: CountedDifference[] = [];
+  judged = 0;
+  /** Judged, by a policy that takes the facts of a request. */
+  withoutFacts = 0;
+  identical = 0;
+  different = 0;
+
+  constructor(groupBy: readonly ReplayDimension[]) {
+    this.groups = new ChangeGroups(groupBy);
+  }
+
+  add(outcome: VerdictOutcome | Unjudged, calls: readonly AlikeCalls[]): void {
+    if (typeof outcome === 'string') {
+      this.addUnjudged(outcome, calls);
+      return;
+    }
+    const { change, otherPolicy, lacksFacts, difference } = outcome;
+    for (const alike of calls) {
+      this.judged += alike.calls;
+      if (lacksFacts) this.withoutFacts += alike.calls;
+      if (otherPolicy !== null) {
+        this.otherPolicies.set(otherPolicy, (this.otherPolicies.get(otherPolicy) ?? 0) + alike.calls);
+      }
+      if (difference !== undefined) this.#addProof(difference, alike);
+      if (change !== null) this.groups.add(change, alike);
+    }
+  }
+
+  addUnjudged(reason: Unjudged, calls: readonly AlikeCalls[]): void {
+    for (const alike of calls) this.unjudged.set(reason, withCalls(this.unjudged.get(reason) ?? NO_CALLS, alike));
+  }
+
+  #addProof(difference: VerdictDifference | null, { calls, first }: AlikeCalls): void {
+    if (difference === null) {
+      this.identical += calls;
+      return;
+    }
+    this.different += calls;
+    if (this.differences.length < MOST_DIFFERENCES) this.differences.push({ number: first, calls, ...difference });
+  }
+}
+
+const MOST_EXAMPLES = 3;
+
+/** How many calls are meant, and the numbers of the first of them, ascending; of those that are alike, of one. */
+interface CallTotal {
+  calls: number;
+  examples: readonly number[];
+}
+
+const NO_CALLS: CallTotal = { calls: 0, examples: [] };
+
+const withCalls = ({ calls, examples }: CallTotal, alike: Pick<AlikeCalls, 'calls' | 'first'>): CallTotal => ({
+  calls: calls + alike.calls,
+  examples: [...examples, alike.first].sort((a, b) => a - b).slice(0, MOST_EXAMPLES),
+});
+
+/** What it is not grouped by is null. */
+interface ChangeGroup extends CallTotal {
+  readonly change: ReplayChange;
+  readonly keyId: string | null;
+  readonly memberId: string | null;
+  readonly model: string | null;
+  readonly ruleIds: readonly string[] | null;
+}
+
+/** Puts together what changed alike. */
+class ChangeGroups {
+  readonly #groupBy: ReadonlySet<ReplayDimension>;
+  readonly #groups = new Map<string, ChangeGroup>();
+  /** Those of the groups, by their ids. */
+  readonly rules = new Map<string, ChangeRule>();
+  /** Calls, by what changed. */
+  readonly counts: Record<ReplayChange, number> = { denied: 0, permitted: 0, widened: 0, narrowed: 0 };
+
+  constructor(groupBy: readonly ReplayDimension[]) {
+    this.#groupBy = new Set(groupBy);
+  }
+
+  add({ change, rules }: VerdictChange, alike: AlikeCalls): void {
+    const by = <T>(dimension: ReplayDimension, value: T): T | null => (this.#groupBy.has(dimension) ? value : null);
+    const place = {
+      change,
+      keyId: by('key', alike.keyId),
+      memberId: by('member', alike.memberId),
+      model: by('model', alike.requestedModel),
+      ruleIds: by(
+        'rule',
+        rules.map(({ id }) => id),
+      ),
+    };
+    const key = JSON.stringify(place);
+    this.#groups.set(key, { ...place, ...withCalls(this.#groups.get(key) ?? NO_CALLS, alike) });
+    this.counts[change] += alike.calls;
+    for (const rule of rules) this.rules.set(rule.id, rule);
+  }
+
+  /** Those of most calls first; among equals the one whose first call came first. */
+  sorted(): ChangeGroup[] {
+    return [...this.#groups.values()].sort((a, b) => b.calls - a.calls || (a.examples[0] ?? 0) - (b.examples[0] ?? 0));
+  }
 }

@@ -2,9 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { createPdp } from '../../policy/pdp.ts';
 import { openDatabase } from '../../store/db/database.ts';
 import { JUDGE_ENGINE } from '../world/judges.ts';
-import { subjectsIn } from './judge-again.ts';
+import { createVerdictJudge, subjectsIn } from './judge-again.ts';
 import type { VerdictAnswer, VerdictWorkerData } from './judge-threads.ts';
-import { createVerdictJudge } from './judge-verdicts.ts';
 
 const { databasePath, bundle, rules }: VerdictWorkerData = workerData;
 const judge = createVerdictJudge(openDatabase(databasePath, { readonly: true, busyTimeoutMs: 5000 }), {

@@ -68,7 +68,7 @@ export function ownModels(world: World, { organizationId, projectId }: Caller): 
 }
 
 /** The meaning of a name, with a credential or without. */
-export interface Meant {
+export interface NameMeaning {
   /** Those of an alias stand in its order. */
   readonly mappings: readonly Mapping[];
   /** The alias that the name is; undefined: it is the name of a model. */
@@ -76,7 +76,7 @@ export interface Meant {
 }
 
 /** The meaning of a name for a caller; undefined: nothing has that name. */
-export function mappingsMeant(world: World, caller: Caller, name: string): Meant | undefined {
+export function meaningOfName(world: World, caller: Caller, name: string): NameMeaning | undefined {
   const own = ownModels(world, caller);
   const meaning = (model: string): readonly Mapping[] | undefined => meaningOf(model, world.catalog, own);
   const alias = own.aliases.get(name);
@@ -87,13 +87,13 @@ export function mappingsMeant(world: World, caller: Caller, name: string): Meant
 const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);
 
 /** What an analysis names. */
-export interface Shown {
+export interface ReportOptions {
   /** True: also mappings that cannot be called for lack of a credential; false: they are counted only. */
   readonly withoutCredential: boolean;
 }
 
 /** Organizations that are judged by the same mappings, in every world that is looked at. */
-export interface Part {
+export interface OrganizationSet {
   readonly organizationIds: ReadonlySet<string>;
   /** With a credential or without, by id. */
   readonly mappings: readonly Mapping[];
@@ -103,7 +103,7 @@ export interface Part {
  * Splits the organizations of some worlds so that the id of a mapping means one mapping: those without custom providers and tags
  * share the catalogue, each other one stands alone. Where worlds differ about a mapping, the last that knows it holds.
  */
-export function partsOf(worlds: readonly World[]): Part[] {
+export function organizationSets(worlds: readonly World[]): OrganizationSet[] {
   const providersIn = (world: World, id: string) => world.organizations.get(id)?.providers ?? null;
   const isAlone = (id: string): boolean =>
     worlds.some((world) => {

@@ -4,8 +4,7 @@ import type { Mapping } from '../../domain/model.ts';
 import { Thread } from '../../lib/threads.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
-import { type SubjectChange, subjectChange } from './subject-change.ts';
-import { createSubjectJudge, type SubjectJudge } from './subject-judge.ts';
+import { createSubjectJudge, type SubjectChange, type SubjectJudge, subjectChange } from './subject-judge.ts';
 
 /** One subject's rules to judge: on both sides of a change, or the same rules twice. */
 export interface SubjectTask {

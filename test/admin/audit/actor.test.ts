@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { changesRulesOf, seesAllKeys, seesKeyOf } from '../../../src/admin/audit/actor.ts';
+import { changesRulesOf, seesAllKeys, seesKeyOf } from '../../../src/admin/audit/audit-trail.ts';
 import { admin, cli, developer, ID, owner } from '../tenants.ts';
 
 describe('an actor', () => {

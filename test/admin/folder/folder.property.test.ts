@@ -14,9 +14,8 @@ import { changeGroupHolders, insertGroup } from '../../../src/store/tenants/grou
 import { accessDiff } from '../../../src/workbench/analysis/diff.ts';
 import { replacementsOf, withRule } from '../../../src/workbench/analysis/drafts.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';
-import { folderFiles } from '../../../src/workbench/folder/folder-files.ts';
-import { readPolicyFolder } from '../../../src/workbench/folder/policy-folder.ts';
-import { partsOf } from '../../../src/workbench/world/candidates.ts';
+import { folderFiles, readPolicyFolder } from '../../../src/workbench/folder/policy-folder.ts';
+import { organizationSets } from '../../../src/workbench/world/candidates.ts';
 import { holdersOf } from '../../../src/workbench/world/holders.ts';
 import { createJudges } from '../../../src/workbench/world/judges.ts';
 import { readWorld, type World } from '../../../src/workbench/world/world.ts';
@@ -107,7 +106,7 @@ const judges = createJudges(readBundle(), mappings(worldOf(seeded())), 0);
 afterAll(() => judges.close());
 
 function mappings(world: World) {
-  const [part, ...others] = partsOf([world]);
+  const [part, ...others] = organizationSets([world]);
   if (part === undefined || others.length > 0) throw new Error('one organization');
   return part.mappings;
 }

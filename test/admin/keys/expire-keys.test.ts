@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { startExpiringKeys } from '../../../src/admin/keys/expire-keys.ts';
-import { createKey, getKey } from '../../../src/admin/keys/keys.ts';
+import { createKey, getKey, startExpiringKeys } from '../../../src/admin/keys/keys.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { listAuditEntries } from '../../../src/store/audit/audit-entries.ts';
 import { cli, ID, owner, pepper, seededDatabase, startMs } from '../tenants.ts';

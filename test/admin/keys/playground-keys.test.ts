@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { changeKey, listKeys, rollKey } from '../../../src/admin/keys/keys.ts';
-import { playgroundKey } from '../../../src/admin/keys/playground-keys.ts';
-import { firstRun } from '../../../src/admin/sign-in/first-run.ts';
+import { playgroundKey } from '../../../src/admin/keys/platform-keys.ts';
+import { firstRun } from '../../../src/admin/sign-in/sign-in-links.ts';
 import { removeMember } from '../../../src/admin/tenants/members.ts';
 import { createProject, deleteProject } from '../../../src/admin/tenants/projects.ts';
 import { refusal } from '../../../src/domain/api-key.ts';

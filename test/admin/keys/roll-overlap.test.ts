@@ -1,7 +1,7 @@
 // `keys roll --overlap` (src/admin/README.md, "rolling with an overlap"): two valid secrets, of which the old one ends by itself.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
 import { listAudit } from '../../../src/admin/audit/audit.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { changeKey, deleteKey, disableKey, enableKey, getKey, rollKey } from '../../../src/admin/keys/keys.ts';
 import { hashSecret, type Pepper } from '../../../src/domain/id.ts';
 import { ManualClock } from '../../../src/domain/time.ts';

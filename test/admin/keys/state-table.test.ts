@@ -3,8 +3,7 @@
 // calls over HTTP.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
-import { startExpiringKeys } from '../../../src/admin/keys/expire-keys.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import {
   changeKey,
   deleteKey,
@@ -13,9 +12,9 @@ import {
   getKey,
   reactivateKey,
   rollKey,
+  startExpiringKeys,
 } from '../../../src/admin/keys/keys.ts';
-import { createPlatformKey } from '../../../src/admin/keys/platform-keys.ts';
-import { playgroundKey } from '../../../src/admin/keys/playground-keys.ts';
+import { createPlatformKey, playgroundKey } from '../../../src/admin/keys/platform-keys.ts';
 import { createRule, listRules } from '../../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';
 import type { Pepper } from '../../../src/domain/id.ts';

@@ -2,8 +2,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
-import { exportDecisions } from '../../../src/admin/log/decision-export.ts';
-import { DecisionFile, type FileProgress } from '../../../src/admin/log/decision-file.ts';
+import { DecisionFile, exportDecisions, type FileProgress } from '../../../src/admin/log/decision-file.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { positionNow } from '../../../src/store/ledger/call-follower.ts';

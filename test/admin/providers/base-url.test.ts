@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isSameServer, readBaseUrl } from '../../../src/admin/providers/base-url.ts';
+import { isSameServer, readBaseUrl } from '../../../src/admin/providers/known-providers.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
 
 /** The base URL as it is stored, or why it is refused. */

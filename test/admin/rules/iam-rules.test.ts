@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { createGroup } from '../../../src/admin/rules/groups.ts';
 import {
   changeRule,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkBounds } from '../../../src/admin/rules/rule-bounds.ts';
+import { checkBounds } from '../../../src/admin/rules/rule-edits.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
 import type { CanonicalRule } from '../../../src/domain/iam-rule.ts';
 import { canonicalRule } from '../../../src/domain/rule-content.ts';

@@ -6,7 +6,7 @@ import type { RuleOwner } from '../../../src/admin/rules/rule-owner.ts';
 import { RULE_TYPES } from '../../../src/domain/iam-rule.ts';
 import type { RuleCreate } from '../../../src/generated/types.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
-import { widening } from '../../../src/workbench/analysis/widening.ts';
+import { widening } from '../../../src/workbench/analysis/drafts.ts';
 import { createJudges } from '../../../src/workbench/world/judges.ts';
 import { readWorld } from '../../../src/workbench/world/world.ts';
 import { propertyRuns, propertyTimeout } from '../../policy/property-runs.ts';

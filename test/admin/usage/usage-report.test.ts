@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { createCustomProvider, deleteCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
-import { usageCsv } from '../../../src/admin/usage/usage-csv.ts';
 import { readUsageRequest } from '../../../src/admin/usage/usage-query.ts';
-import { usageReport } from '../../../src/admin/usage/usage-report.ts';
+import { usageCsv, usageReport } from '../../../src/admin/usage/usage-report.ts';
 import { MAX_AMOUNT } from '../../../src/domain/money.ts';
 import type { UsageReport, UsageRow } from '../../../src/generated/types.ts';
 import type { Database } from '../../../src/store/db/database.ts';

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
 import { changeBudget } from '../../../src/admin/tenants/budgets.ts';
-import { newMember } from '../../../src/admin/tenants/new-member.ts';
+import { newMember } from '../../../src/admin/tenants/members.ts';
 import { newId } from '../../../src/domain/id.ts';
 import { chat, completionOf, errorOf, hello } from '../../support/chat.ts';
 import { addKey, startGateway, type TestGateway } from '../../support/gateway.ts';

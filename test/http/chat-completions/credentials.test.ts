@@ -1,6 +1,6 @@
 // POST /v1/chat/completions: with which credentials, and at whose provider (src/core/README.md, "order").
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
 import { changeProviderKey, createProviderKey, deleteProviderKey } from '../../../src/admin/providers/provider-keys.ts';

@@ -1,6 +1,6 @@
 // Calls of those who are in groups: every group must pass, and who is in one is known to the very next call and the next attempt.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { changeGroup, createGroup, deleteGroup } from '../../../src/admin/rules/groups.ts';
 import { createRule } from '../../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';

@@ -1,6 +1,6 @@
 // POST /v1/images/generations: with models of the customer's own.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Actor } from '../../../src/admin/audit/actor.ts';
+import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { createCustomModel } from '../../../src/admin/providers/custom-models.ts';
 import { createCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
 import { createCatalog } from '../../../src/catalog/catalog.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createLogReader } from '../../../src/admin/log/log-reader.ts';
-import { createUsageReporter } from '../../../src/admin/usage/usage-reporter.ts';
+import { createUsageReporter } from '../../../src/admin/usage/usage-query.ts';
 import { Rates } from '../../../src/core/caller.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';

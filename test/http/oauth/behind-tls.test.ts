@@ -1,6 +1,6 @@
 // OAuth under PUBLIC_URL, behind a proxy that ends TLS: every address for a client or a browser leads to the public origin.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
+import { setPassword } from '../../../src/admin/sign-in/sign-in.ts';
 import { hashPassword } from '../../../src/domain/identity.ts';
 import { Browser } from '../../support/browser.ts';
 import { callTool, rpc, toolResultOf } from '../../support/mcp.ts';

@@ -1,7 +1,6 @@
 // Connecting an application by authorization code: discovery, registration, consent, tokens, and how each ends.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeMember } from '../../../src/admin/tenants/members.ts';
-import { newMember } from '../../../src/admin/tenants/new-member.ts';
+import { newMember, removeMember } from '../../../src/admin/tenants/members.ts';
 import { newId } from '../../../src/domain/id.ts';
 import { alertsOf, Browser } from '../../support/browser.ts';
 import { addKey, addRule, disable, startGateway, type TestGateway } from '../../support/gateway.ts';

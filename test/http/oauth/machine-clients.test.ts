@@ -1,6 +1,6 @@
 // Applications that act by themselves, made by a member on the page of applications.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newMember } from '../../../src/admin/tenants/new-member.ts';
+import { newMember } from '../../../src/admin/tenants/members.ts';
 import { newId } from '../../../src/domain/id.ts';
 import { alertsOf, Browser } from '../../support/browser.ts';
 import { addKey, disable, startGateway, type TestGateway } from '../../support/gateway.ts';

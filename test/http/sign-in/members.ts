@@ -1,7 +1,7 @@
 // Members who sign in, made as their owner makes them.
 
-import { setPassword } from '../../../src/admin/sign-in/set-password.ts';
-import { newMember } from '../../../src/admin/tenants/new-member.ts';
+import { setPassword } from '../../../src/admin/sign-in/sign-in.ts';
+import { newMember } from '../../../src/admin/tenants/members.ts';
 import { newId } from '../../../src/domain/id.ts';
 import { hashPassword } from '../../../src/domain/identity.ts';
 import { ManualClock } from '../../../src/domain/time.ts';

@@ -1,6 +1,6 @@
 // Signing in by e-mail and password: who gets in, what the others read, and when an e-mail is locked.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createOrganization } from '../../../src/admin/tenants/create-organization.ts';
+import { createOrganization } from '../../../src/admin/tenants/organizations.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { removeMember } from '../../../src/store/tenants/member-records.ts';
 import { alertsOf } from '../../support/browser.ts';

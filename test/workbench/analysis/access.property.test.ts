@@ -8,7 +8,7 @@ import { readBundle } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { accessOverview, accessReport } from '../../../src/workbench/analysis/access.ts';
 import { accessDiff } from '../../../src/workbench/analysis/diff.ts';
-import { partsOf, type Shown } from '../../../src/workbench/world/candidates.ts';
+import { organizationSets, type ReportOptions } from '../../../src/workbench/world/candidates.ts';
 import { type Holder, holdersOf } from '../../../src/workbench/world/holders.ts';
 import { createJudges, type Judges } from '../../../src/workbench/world/judges.ts';
 import type { World, WorldRule } from '../../../src/workbench/world/world.ts';
@@ -18,7 +18,7 @@ import { addressesOf, canCall, lies, mappingsIn, permits, worlds } from '../worl
 const RUNS = 40;
 const bundle = readBundle();
 const pdp = createPdp();
-const SHOW_ALL: Shown = { withoutCredential: true };
+const SHOW_ALL: ReportOptions = { withoutCredential: true };
 const SHOWN = [{ withoutCredential: false }, SHOW_ALL];
 
 /** Judges of some mappings; few sets of them occur. */
@@ -29,7 +29,7 @@ afterAll(() => Promise.all([...known.values()].map((judges) => judges.close())))
 
 /** The one part of worlds that hold the same organization. */
 function partOf(...some: readonly World[]): readonly Mapping[] {
-  const [part, ...others] = partsOf(some);
+  const [part, ...others] = organizationSets(some);
   if (part === undefined || others.length > 0) throw new Error(`${others.length} parts`);
   return part.mappings;
 }
@@ -116,7 +116,7 @@ const flippedCells = ({ flips }: AccessDiff, addresses: readonly (string | null)
   );
 
 /** What both worlds know, the second before the first, where it can be called on one side or is to be shown. */
-function lookedAt(before: World, after: World, holder: Holder, { withoutCredential }: Shown): Mapping[] {
+function lookedAt(before: World, after: World, holder: Holder, { withoutCredential }: ReportOptions): Mapping[] {
   const byId = new Map([...mappingsIn(before), ...mappingsIn(after)].map((mapping) => [mapping.id, mapping]));
   return [...byId.values()].filter(
     (mapping) =>

@@ -7,8 +7,7 @@ import { Turns } from '../../../src/domain/turns.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
-import type { AnalysisJob } from '../../../src/workbench/analysis/analysis-job.ts';
-import { type Analyst, createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
+import { type AnalysisJob, type Analyst, createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
 import { catalog, ID, START, seedTenants } from '../../admin/tenants.ts';
 
 const clock = new ManualClock(START);

@@ -3,7 +3,7 @@ import { catalogOf } from '../../../src/catalog/catalog.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { lintedMappings, lintWorld } from '../../../src/workbench/analysis/lint.ts';
-import { partsOf } from '../../../src/workbench/world/candidates.ts';
+import { organizationSets } from '../../../src/workbench/world/candidates.ts';
 import { createJudges } from '../../../src/workbench/world/judges.ts';
 import { activeMappings } from '../../../src/workbench/world/world.ts';
 import { rule, type SmallRules, smallWorld } from '../small-world.ts';
@@ -202,7 +202,7 @@ it('takes names of custom models and providers for known, and what there is no c
       served: [],
     },
   );
-  const [part] = partsOf([world]);
+  const [part] = organizationSets([world]);
   const ownJudges = createJudges(readBundle(), lintedMappings(part?.mappings ?? []), 0);
   const { findings: found } = await lintWorld(world, ownJudges);
   await ownJudges.close();

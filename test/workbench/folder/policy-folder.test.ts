@@ -4,11 +4,15 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { PolicyFolder } from '../../../src/generated/types.ts';
+import { placeText } from '../../../src/workbench/fixtures/fixture-reports.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';
-import { placeText } from '../../../src/workbench/fixtures/report-text.ts';
-import { folderFiles } from '../../../src/workbench/folder/folder-files.ts';
 import { folderRules } from '../../../src/workbench/folder/folder-rules.ts';
-import { policyFiles, type ReadFolder, readPolicyFolder } from '../../../src/workbench/folder/policy-folder.ts';
+import {
+  folderFiles,
+  policyFiles,
+  type ReadFolder,
+  readPolicyFolder,
+} from '../../../src/workbench/folder/policy-folder.ts';
 import { faultsIn, folderOf, reportOn } from '../fixture-folder.ts';
 
 const read = (files: Readonly<Record<string, string>>) => {

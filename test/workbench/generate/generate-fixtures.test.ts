@@ -11,9 +11,12 @@ import { createPdp } from '../../../src/policy/pdp.ts';
 import { readFixtureFile } from '../../../src/workbench/fixtures/fixture-file.ts';
 import { FixtureSources } from '../../../src/workbench/fixtures/fixture-source.ts';
 import { runFixtures } from '../../../src/workbench/fixtures/run-fixtures.ts';
-import { type GeneratedFixture, generateFixtures } from '../../../src/workbench/generate/generate-fixtures.ts';
+import {
+  fixtureText,
+  type GeneratedFixture,
+  generateFixtures,
+} from '../../../src/workbench/generate/generate-fixtures.ts';
 import { ruleHolders } from '../../../src/workbench/generate/generate-given.ts';
-import { fixtureText } from '../../../src/workbench/generate/generate-text.ts';
 import type { World, WorldKey, WorldRule } from '../../../src/workbench/world/world.ts';
 import { subjects } from '../../policy/arbitraries.ts';
 import { ipRule, modelRule, pricingRule, providerRule } from '../../policy/policy-call.ts';

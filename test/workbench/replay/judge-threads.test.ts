@@ -6,13 +6,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { subjectsIn } from '../../../src/workbench/replay/judge-again.ts';
+import { createVerdictJudge, type JudgedVerdict, subjectsIn } from '../../../src/workbench/replay/judge-again.ts';
 import {
   judgeVerdictsByThreads,
   rulesOf,
   type VerdictWorkerData,
 } from '../../../src/workbench/replay/judge-threads.ts';
-import { createVerdictJudge, type JudgedVerdict } from '../../../src/workbench/replay/judge-verdicts.ts';
 import { logDecision } from '../../support/logged-decisions.ts';
 import { rule, smallWorld } from '../small-world.ts';
 

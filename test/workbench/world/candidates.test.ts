@@ -6,7 +6,7 @@ import { createProviders } from '../../../src/providers/providers.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { insertCustomProvider } from '../../../src/store/providers/custom-provider-records.ts';
 import { insertProviderKey } from '../../../src/store/providers/provider-key-records.ts';
-import { credentialsIn, partsOf } from '../../../src/workbench/world/candidates.ts';
+import { credentialsIn, organizationSets } from '../../../src/workbench/world/candidates.ts';
 import { activeMappings, readWorld, type World, worldOf } from '../../../src/workbench/world/world.ts';
 import { catalog, ID, pepper, seededDatabase, startMs } from '../../admin/tenants.ts';
 import { smallWorld } from '../small-world.ts';
@@ -53,14 +53,14 @@ describe('the parts of a world', () => {
   };
 
   it('are one where nobody has custom providers', () => {
-    expect(partsOf([world()])).toEqual([
+    expect(organizationSets([world()])).toEqual([
       { organizationIds: new Set([ID.organization, ID.otherOrganization]), mappings: activeMappings({ catalog }) },
     ]);
   });
 
   it('are others for an organization with its own providers: what those hide is not there', () => {
     addProvider(ID.otherOrganization, 'openai');
-    const [first, second, ...others] = partsOf([world()]);
+    const [first, second, ...others] = organizationSets([world()]);
     expect(others).toEqual([]);
     expect(first?.organizationIds).toEqual(new Set([ID.organization]));
     expect(first?.mappings).toEqual(activeMappings({ catalog }));

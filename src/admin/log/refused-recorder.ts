@@ -32,7 +32,7 @@ export interface SeenRefusal {
 }
 
 /** Whose a key is that was named, whether it may be used or not. */
-export interface KnownKey {
+interface KnownKey {
   readonly organizationId: string;
   readonly projectId: string;
   readonly keyId: string;
@@ -206,7 +206,7 @@ const FORGET_EVERY_MS = 60_000;
 /** Rows in one transaction. */
 const CHUNK = 200;
 
-export interface RefusedRecorderDeps {
+interface RefusedRecorderDeps {
   readonly store: Pick<Store, 'write'>;
   readonly clock: Clock;
   readonly telemetry: Pick<Telemetry, 'warn'>;

@@ -1,3 +1,4 @@
+import { invalidRequest } from '../../domain/errors.ts';
 import type { PolicyCandidate, PolicyInput } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/collections.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -9,8 +10,61 @@ import {
   listVerdicts,
   pagesOfDecided,
 } from '../../store/ledger/logged-verdicts.ts';
-import type { AlikeCalls } from './gather-decided.ts';
 import { createJudgeAgain, type JudgedBy } from './judge-again.ts';
+
+/** Calls that are alike: the same was asked, by the same, and decided by the same. */
+export interface AlikeCalls {
+  readonly keyId: string;
+  readonly memberId: string;
+  readonly requestedModel: string;
+  readonly calls: number;
+  /** The number of the first of them. */
+  readonly first: number;
+}
+
+interface DecidedCalls {
+  readonly calls: number;
+  /** By the ids of their verdicts. */
+  readonly byVerdict: ReadonlyMap<number, readonly AlikeCalls[]>;
+}
+
+/** Calls of one verdict. */
+interface VerdictCalls {
+  readonly origin: number;
+  calls: number;
+  readonly first: number;
+}
+
+/** @param onPage told how many were found so far. @throws ApiError 400 for more than `most` */
+export function gatherDecided(
+  db: Database,
+  filter: CallFilter & { readonly from: number; readonly to: number },
+  most: number,
+  onPage: (found: number) => void,
+): DecidedCalls {
+  const counted = new Map<number, VerdictCalls[]>();
+  let calls = 0;
+  for (const page of pagesOfDecided(db, filter)) {
+    calls += page.length;
+    if (calls > most) {
+      throw invalidRequest(`There are more than ${most} decisions: ask for less, or use the command line.`, '/from');
+    }
+    for (const { number, origin, verdict } of page) {
+      const ofVerdict = getOrMake(counted, verdict, () => []);
+      const known = ofVerdict.find((each) => each.origin === origin);
+      if (known === undefined) ofVerdict.push({ origin, calls: 1, first: number });
+      else known.calls += 1;
+    }
+    onPage(calls);
+  }
+  const ids = new Set(counted.values().flatMap((ofVerdict) => ofVerdict.map(({ origin }) => origin)));
+  const origins = new Map(listOrigins(db, filter.organizationId, [...ids]).map((origin) => [origin.id, origin]));
+  const alike = ({ origin: id, ...count }: VerdictCalls): AlikeCalls[] => {
+    const origin = origins.get(id);
+    return origin === undefined ? [] : [{ ...origin, ...count }];
+  };
+  return { calls, byVerdict: new Map([...counted].map(([verdict, each]) => [verdict, each.flatMap(alike)])) };
+}
 
 /** Permitted calls that are alike: decided alike, and served by the same, after the same were tried. */
 export interface Use extends AlikeCalls {
@@ -45,7 +99,7 @@ export interface PermittedUse extends Pick<PolicyInput, 'action' | 'client_ip'> 
   readonly candidates: readonly PolicyCandidate[];
 }
 
-export interface JudgedUse {
+interface JudgedUse {
   readonly permitted: readonly PermittedUse[];
   /** The rest, whose targets are not all permitted, or cannot be judged. */
   readonly lost: readonly Use[];
