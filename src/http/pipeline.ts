@@ -80,7 +80,7 @@ const WELL_FORMED = /^[A-Za-z0-9._-]{1,64}$/;
  * Begins the request's state with an id of ours; the caller's own is kept next to it if it is well formed (src/http/README.md,
  * "Errors and hostile input").
  */
-export const requestId: AppMiddleware = (ctx, next) => {
+const requestId: AppMiddleware = (ctx, next) => {
   const id = newId('req');
   ctx.state = new RequestState(id, departureOf(ctx.req.socket));
   ctx.res.setHeader('x-request-id', id);
@@ -267,7 +267,7 @@ function parsed(text: string): URLSearchParams {
  * The query, parsed once, and only if it is bounded (src/http/README.md, "Rates and load"). Koa's own `ctx.query` must not be
  * used: it takes time with the square of the number of parameters.
  */
-export const query: AppMiddleware = (ctx, next) => {
+const query: AppMiddleware = (ctx, next) => {
   const url = ctx.req.url ?? '';
   const mark = url.indexOf('?');
   if (mark !== -1) ctx.state.query = parsed(url.slice(mark + 1));

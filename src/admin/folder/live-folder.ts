@@ -124,7 +124,7 @@ interface RulesOfSubject {
 }
 
 /** A folder's document that states these rules. */
-export function folderOf(source: string, owners: readonly RulesOfSubject[], names: OwnerNames): PolicyFolder {
+function folderOf(source: string, owners: readonly RulesOfSubject[], names: OwnerNames): PolicyFolder {
   const folder: PolicyFolder = { source };
   const organization = owners.find(({ subject }) => subject.scope === 'organization');
   if (organization !== undefined) folder.organization = { rules: organization.rules };

@@ -171,7 +171,7 @@ const MAX_OUTPUT_TOKENS = 4096;
 const MAX_ECHO_LENGTH = 2000;
 
 /** The sandbox's whole answer: a pure function of the request. */
-export function answer(request: ChatRequest): SandboxAnswer {
+function answer(request: ChatRequest): SandboxAnswer {
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) => choice(request, index));
   const promptTokens = request.messages.reduce((sum, message) => sum + messageTokens(message), 0);
   const completionTokens = choices.reduce((sum, { pieces }) => sum + pieces.length, 0);

@@ -129,7 +129,7 @@ export function describedAt(
  * The `hmac` of an entry: HMAC-SHA-256, in hex, of the `hmac` of the entry before it (none: empty), a line break, and the
  * entry's other columns as one JSON array in the order of the table.
  */
-export function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | undefined, key: Buffer): string {
+function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | undefined, key: Buffer): string {
   const columns = [
     entry.seq,
     entry.id,

@@ -294,7 +294,7 @@ function covers(outerText: string, innerText: string, first: boolean): boolean {
 }
 
 /** A finding about a subject, or about rules of it. @param said goes on from their names: ` matches nothing.`, `: "x" is unknown.` */
-export function finding(
+function finding(
   code: LintFinding['code'],
   { scope, id, name }: Omit<WorldSubject, 'rules'>,
   rules: readonly Pick<WorldRule, 'id' | 'description'>[],
