@@ -245,6 +245,19 @@ describe('the architecture', () => {
     ).toEqual([]);
   });
 
+  it('has no two files of one base name but the chapters of adapters', () => {
+    const adapter = /^src\/providers\/(?:anthropic|google|openai|sandbox)\//;
+    const byName = Map.groupBy(
+      sourceFiles(src).map((file) => path.relative(root, file)),
+      (file) => path.basename(file),
+    );
+    expect([...byName.values()].filter((files) => files.filter((file) => !adapter.test(file)).length > 1)).toEqual([]);
+  });
+
+  it('has at most 380 files', () => {
+    expect(sourceFiles(src).length).toBeLessThanOrEqual(380);
+  });
+
   it('keeps each external package in its one home', () => {
     const faults = imports
       .filter(({ to }) => !to.startsWith('.') && !to.startsWith('node:'))
