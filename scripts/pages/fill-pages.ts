@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gateway } from '../../src/http/operations/gateway-operations.ts';
 import { management } from '../../src/http/operations/management-operations.ts';
-import { readTitledSchemas } from '../../src/lib/schemas.ts';
 import { commandTables } from './commands.ts';
 import { gatewayTable, managementTables } from './endpoints.ts';
 import { metricTable } from './metrics.ts';
@@ -22,7 +21,7 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   },
   'src/http/README.md': {
     'endpoints of the gateway': () => gatewayTable(gateway),
-    'endpoints of the management listener': () => managementTables(management, readTitledSchemas()),
+    'endpoints of the management listener': () => managementTables(management),
     metrics: metricTable,
   },
   'src/mcp/README.md': { tools: toolTable },

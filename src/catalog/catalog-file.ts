@@ -127,7 +127,7 @@ function mappingOf(
   };
 }
 
-/** What the catalogue knows of a mapping that rules may ask for (policy/README.md, "Tags"). What is not known is no tag. */
+/** What the catalogue knows of a mapping that rules may ask for (policy/reference.md, "Tags"). What is not known is no tag. */
 function tagsOf(provider: CatalogProvider | undefined, region: string | undefined, stability: string): string[] {
   return [
     ...(provider?.trainsOnData === false ? ['no_training'] : []),

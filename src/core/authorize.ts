@@ -88,7 +88,7 @@ export interface PermissionRequest {
   readonly findFacts: (principal: Principal) => PolicyFacts;
 }
 
-/** A request that the policy refused; the answer is the 403 of policy/README.md, "How a decision is made". */
+/** A request that the policy refused; the answer is the 403 of policy/reference.md, "How a decision is made". */
 export class Denial extends Error {
   readonly decision: Decision;
   readonly reason: DenialReason;
@@ -213,7 +213,7 @@ export interface Principal {
   readonly cacheSeconds: number | undefined;
 }
 
-/** Whose rules a key's calls meet, outermost scope first (policy/README.md, "Whose rules?"). */
+/** Whose rules a key's calls meet, outermost scope first (policy/reference.md, "Whose rules apply"). */
 export const subjectsOf = ({
   organizationId,
   groupIds,
@@ -273,7 +273,7 @@ export type Documents = (principal: Principal) => Promise<KeptDocument>;
 /** Most documents that are remembered; one for each busy key. */
 const MAX_REMEMBERED = 4096;
 
-/** A scope whose rules cannot be had denies, as every failure of the policy does (policy/README.md, "Evaluation fails?"). */
+/** A scope whose rules cannot be had denies, as every failure of the policy does (policy/reference.md, "When the evaluation fails"). */
 function rulesUnavailable(cause: unknown): never {
   throw cause instanceof ApiError ? cause : new PolicyFailure('The rules of a subject cannot be read.', cause);
 }

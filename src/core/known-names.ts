@@ -119,7 +119,7 @@ class PrefixedNames {
 
 const isCut = (prefix: string): boolean => prefix.slice(-1).search(CUTS) === 0;
 
-/** What is accepted but may not mean what was meant (policy/README.md, "Writing a rule"). @param trustedProxies undefined: unset */
+/** What is accepted but may not mean what was meant (policy/reference.md, "Writing a rule"). @param trustedProxies undefined: unset */
 export function ruleWarnings(
   rule: CanonicalRule,
   known: KnownNames,

@@ -19,7 +19,7 @@ export interface ModerateDeps extends ExchangeDeps, RouteDeps, ResolveDeps, Auth
 
 /**
  * The one way to moderate, for every door: as for images, but by the fixed model, so that rules on models and prices are skipped
- * (policy/README.md, "Moderation?"). Nobody reports tokens here: only a fee per request costs anything.
+ * (policy/reference.md, "Moderations"). Nobody reports tokens here: only a fee per request costs anything.
  */
 export async function moderate(
   deps: ModerateDeps,

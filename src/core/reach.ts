@@ -167,7 +167,7 @@ function openKey({ id, label, secret }: SealedProviderKey, deps: ReachDeps): Cre
   }
 }
 
-/** For which mappings the calls of a project have a credential (policy/README.md, "What is judged?"). */
+/** For which mappings the calls of a project have a credential (policy/reference.md, "What is judged"). */
 interface Credentials {
   /** By name. A request's `<name>/…` means them before the catalogue's providers (src/domain/README.md, "names"). */
   readonly customProviders: ReadonlyMap<string, CustomProvider>;

@@ -34,7 +34,7 @@ export interface ResolveDeps {
 /** What an organization's own providers make of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider' | 'seen'>;
 
-/** None of the model's providers can be called (policy/README.md, "What is judged?"); those that retired it would need none. */
+/** None of the model's providers can be called (policy/reference.md, "What is judged"); those that retired it would need none. */
 export function noCredential(model: string, catalog: Catalog): ApiError {
   const active = new Set(catalog.resolve(model)?.map(({ id }) => id));
   const ended = catalog

@@ -32,7 +32,7 @@ export function canonicalAddress(text: string): string | null {
 }
 
 /**
- * The canonical text of a range, always with its prefix (policy/README.md, "IAM rules").
+ * The canonical text of a range, always with its prefix (policy/reference.md, "IAM rules").
  * @throws InvalidRangeError naming the fault.
  */
 export const canonicalCidr = (text: string): string => {
@@ -88,7 +88,7 @@ interface AddressSources {
 }
 
 /**
- * The client's canonical address, or null when it cannot be determined (policy/README.md, "Client address"). Without
+ * The client's canonical address, or null when it cannot be determined (policy/reference.md, "Client address"). Without
  * trusted proxies the first entry of the header counts; with them the chain is walked from the socket over trusted hops.
  */
 export function clientAddress({ forwardedFor, socketAddress, trustedProxies }: AddressSources): string | null {

@@ -50,7 +50,7 @@ export type CanonicalRule = Judged<PolicyRule>;
 interface KindFacts {
   /** The field of the value that lists its entries; null where the value is conditions. */
   readonly list: string | null;
-  /** Whether moderations are judged by it (policy/README.md, "Moderation?"). */
+  /** Whether moderations are judged by it (policy/reference.md, "Moderations"). */
   readonly judgesModeration: boolean;
 }
 
@@ -130,7 +130,7 @@ type RuleTypes = {
     : never;
 };
 
-/** The rule types (policy/README.md, "IAM rules"). */
+/** The rule types (policy/reference.md, "IAM rules"). */
 const TYPES: RuleTypes = {
   allow_models: { effect: 'allow', kind: 'models', step: 4 },
   deny_models: { effect: 'deny', kind: 'models', step: 3 },
@@ -148,7 +148,7 @@ const typeOf = ({ effect, kind }: RuleTypeFacts<RuleEffect, RuleKind>): RuleType
 
 export const RULE_TYPES: readonly RuleType[] = Object.values(TYPES).map(typeOf);
 
-/** The rule types in the order in which a denial's reason is looked for (policy/README.md, "Which reason is reported?"). */
+/** The rule types in the order in which a denial's reason is looked for (policy/reference.md, "The reported reason"). */
 export const DENIAL_STEPS = Object.values(TYPES).toSorted((a, b) => a.step - b.step);
 
 export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;

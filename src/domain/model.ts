@@ -36,7 +36,7 @@ export interface PriceTier {
 
 /** Capabilities and limits of one model at one provider; absent means unknown. */
 export interface MappingAttributes {
-  /** What is known of it that rules may ask for, such as `region:eu` (policy/README.md, "Tags"). Sorted, without repeats. */
+  /** What is known of it that rules may ask for, such as `region:eu` (policy/reference.md, "Tags"). Sorted, without repeats. */
   readonly tags: readonly string[];
   readonly contextLength?: number;
   readonly maxOutput?: number;
@@ -97,7 +97,7 @@ export interface Mapping extends MappingAttributes {
   readonly revision?: string;
   /** Of a custom model: when it was added, epoch milliseconds. */
   readonly createdAt?: number;
-  /** Every name by which model rules may mean it (policy/README.md, "IAM rules"). */
+  /** Every name by which model rules may mean it (policy/reference.md, "IAM rules"). */
   readonly names: readonly string[];
   /** Every name by which provider rules may mean it: the id, or `custom` and `custom:<name>`. */
   readonly providerNames: readonly string[];
@@ -121,7 +121,7 @@ export function isFree(mapping: Pick<Mapping, 'prices' | 'tiers' | 'freeFlag'>):
 }
 
 /**
- * Every name of a catalogue mapping (policy/README.md, "IAM rules"): canonical id and aliases, bare and behind the
+ * Every name of a catalogue mapping (policy/reference.md, "IAM rules"): canonical id and aliases, bare and behind the
  * provider, and the provider's own id of the model behind the provider.
  */
 export function mappingNames(

@@ -41,7 +41,7 @@ export function formatUsd(pico: bigint): string {
 
 /**
  * Pico-dollars per token of a price cap in USD per million tokens: a plain decimal with at most 6 places, 0 to 9,000,000;
- * a JSON number is read by its shortest decimal text. Anything else is a 400 (policy/README.md, "IAM rules").
+ * a JSON number is read by its shortest decimal text. Anything else is a 400 (policy/reference.md, "IAM rules").
  */
 export const parseUsdPerMillion = (price: string | number, param: string | null = null): bigint =>
   atMostMaximum(parseDecimal(String(price), 6, param), 9_000_000n * 1_000_000n, param);

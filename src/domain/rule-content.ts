@@ -53,7 +53,7 @@ const EXPLANATIONS = [
 ];
 
 /**
- * A rule from what a caller wrote (policy/README.md, "Writing a rule").
+ * A rule from what a caller wrote (policy/reference.md, "Writing a rule").
  * @throws ApiError 400 that names the first faulty entry, by its place and its text.
  */
 export function readRule(body: unknown): RuleContent {

@@ -5129,7 +5129,7 @@ export interface PolicyInForceRecord {
  */
 export interface PolicyInput {
   /**
-   * What the call does. Some kinds do not judge a `moderation` (policy/reference.md, "Moderation?").
+   * What the call does. Some kinds do not judge a `moderation` (policy/reference.md, "Moderations").
    */
   action: 'chat' | 'moderation' | 'image';
   /**

@@ -62,7 +62,7 @@ export interface ConsentRequest {
 
 /**
  * OAuth 2.1 for MCP clients at one origin, by `oidc-provider`: codes with PKCE, refresh tokens that rotate, dynamic registration,
- * client credentials, revocation (src/mcp/README.md, "MCP clients"). Tokens are opaque and stored hashed; what they may do is what
+ * client credentials, revocation (src/mcp/README.md, "OAuth"). Tokens are opaque and stored hashed; what they may do is what
  * their key may do, looked up with each request.
  */
 export class AuthorizationServer {
@@ -255,7 +255,7 @@ function configurationOf(deps: AuthorizationServerDeps, resource: string, underW
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isHttps, signed: true } as const;
   async function resourceServer(ctx: KoaContextWithOIDC, wanted: string, client: { readonly clientId: string }) {
     if (wanted !== resource) throw new errors.InvalidTarget();
-    // A client acts by itself only with the key that it was bound to (src/mcp/README.md, "MCP clients").
+    // A client acts by itself only with the key that it was bound to (src/mcp/README.md, "OAuth").
     const isAlone = ctx.oidc.params?.grant_type === 'client_credentials';
     if (isAlone && !(await store.write((db, now) => givesAccess(db, client.clientId, now)))) {
       throw new errors.UnauthorizedClient('the client is not bound to a gateway key that may be used');

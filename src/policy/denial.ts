@@ -23,7 +23,7 @@ const CUSTOM = { scope: 'custom' } as const;
 const CUSTOM_STEP = { effect: 'deny', kind: 'custom' } as const;
 
 /**
- * Why no candidate is permitted (policy/README.md, "Which reason is reported?"): subjects outermost first, of each the steps of
+ * Why no candidate is permitted (policy/reference.md, "The reported reason"): subjects outermost first, of each the steps of
  * its rule types, then the package `custom` of a bundle, each dropping the candidates that violate it; the reason is the step that
  * left none.
  * @throws PolicyFailure when the decision permits a candidate, or does not say why not.
@@ -93,7 +93,7 @@ interface NamedReason extends DenialReason {
 }
 
 /**
- * The sentence of a 403 (policy/README.md, "How a decision is made"): `Access denied: <reason>`, naming the kind, the value and
+ * The sentence of a 403 (policy/reference.md, "How a decision is made"): `Access denied: <reason>`, naming the kind, the value and
  * the rules, and whose rules they are when they are not the key's own. The only place where the policy's codes become prose.
  * @param names of the organization's own rules and groups
  */

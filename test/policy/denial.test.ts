@@ -1,4 +1,4 @@
-/** The reason of a denial and its sentence, from rules to words (policy/reference.md, "Which reason is reported?"). */
+/** The reason of a denial and its sentence, from rules to words (policy/reference.md, "The reported reason"). */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -63,7 +63,7 @@ describe('the reason', () => {
 
   test('is the first of the steps of policy/reference.md that leaves no candidate, within a scope', () => {
     const page = readFileSync(path.join(POLICY_DIRECTORY, 'reference.md'), 'utf8');
-    const [, section = ''] = /^### Which reason is reported\?\n\n(.+)$/m.exec(page) ?? [];
+    const [, section = ''] = /^### The reported reason\n\n(.+)$/m.exec(page) ?? [];
     const steps = RULE_TYPES.toSorted((a, b) => section.indexOf(`\`${a}\``) - section.indexOf(`\`${b}\``));
     expect([...section.matchAll(/`(\w+)`/g)].map(([, type]) => type)).toEqual(steps);
     const rules = steps.map((type): PolicyRule => ({ ...CASES[type][0][0], id: type }));

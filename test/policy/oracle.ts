@@ -1,5 +1,5 @@
 /**
- * The oracle: policy/README.md, "How a decision is made" as naive loops over rule records. It shares nothing with src/policy and
+ * The oracle: policy/reference.md, "How a decision is made" as naive loops over rule records. It shares nothing with src/policy and
  * policy/ (no data document, no address code, no price code), so that what both answer alike is unlikely to be wrong in both.
  */
 import type { CanonicalRule, PolicyRule, RuleEffect, RuleKind, StoredPricingValue } from '../../src/domain/iam-rule.ts';

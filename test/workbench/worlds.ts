@@ -120,7 +120,7 @@ const TAG_SETS: readonly TagSet[] = [
   { target: 'acme/own', tags: ['no_training'] },
 ];
 
-/** What policy/README.md, "Tags of your own" says, spelt out: the oracle for the tags of a mapping. */
+/** What policy/reference.md, "Tags of your own" says, spelt out: the oracle for the tags of a mapping. */
 function seenInWorlds(mapping: Mapping): Mapping {
   const said = TAG_SETS.flatMap(({ target, tags }) =>
     target === `${mapping.providerId}/*` || mapping.names.includes(target) ? tags : [],
@@ -197,7 +197,7 @@ function worldWith(
 }
 
 /**
- * What policy/README.md, "What is judged?" says of a usable credential, spelt out: the oracle for who can call what. @param
+ * What policy/reference.md, "What is judged" says of a usable credential, spelt out: the oracle for who can call what. @param
  * projectId null: any
  */
 export function canCall(world: World, projectId: string | null, { custom, providerId }: Mapping): boolean {

@@ -28,7 +28,7 @@ export interface TagSetWrite {
 }
 
 /**
- * Puts tags of the organization's own on a model or a provider (policy/README.md, "Tags of your own"). A target that nothing has, or
+ * Puts tags of the organization's own on a model or a provider (policy/reference.md, "Tags of your own"). A target that nothing has, or
  * that has tags already, and a fact that the catalogue states 400; role 403. @param body as `TagSetCreate`, unchecked
  */
 export function createTagSet(db: Database, actor: Actor, body: unknown, { now, catalog }: TagSetWrite): TagSetAnswer {

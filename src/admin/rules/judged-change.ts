@@ -159,7 +159,7 @@ export function readPlanOf(
 
 /**
  * Whether a write can permit what was not permitted: one that takes away a deny rule or the only allow rule of a kind, or that adds
- * an allow rule to others of its kind, which are a union (policy/README.md, "How a decision is made"). Inactive rules, and those in
+ * an allow rule to others of its kind, which are a union (policy/reference.md, "How a decision is made"). Inactive rules, and those in
  * mode `report`, are no part of it.
  */
 function canWiden({ others, before, after }: RuleStep): boolean {

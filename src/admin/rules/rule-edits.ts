@@ -8,7 +8,7 @@ import type { RuleRecord } from '../../store/rules/rules.ts';
 
 /**
  * A rule with a change applied: within its type the named fields of a value replace, null removes one, the others stay
- * (policy/README.md, "Writing a rule"). @throws ApiError 400 for what is no rule then, and for another type without a value
+ * (policy/reference.md, "Writing a rule"). @throws ApiError 400 for what is no rule then, and for another type without a value
  */
 export function mergedRule(present: RuleRecord, patch: RulePatch): RuleContent {
   const { failOnNewAccess: _, ruleType = present.ruleType, ruleValue, ...others } = patch;
@@ -32,7 +32,7 @@ export function mergedRule(present: RuleRecord, patch: RulePatch): RuleContent {
 const mergedValue = (present: object, change: object = {}): object =>
   Object.fromEntries(Object.entries({ ...present, ...change }).filter(([, value]) => value !== null));
 
-/** What one subject may have, in all of its rules, active or not (policy/README.md, "Writing a rule"). */
+/** What one subject may have, in all of its rules, active or not (policy/reference.md, "Writing a rule"). */
 const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;
 
 /** Throws 400 when these, all rules that a subject would have, are more than one decision can be asked to read. */

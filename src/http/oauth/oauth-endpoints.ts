@@ -45,7 +45,7 @@ export async function serverFor(
   return { origin, server: await deps.authorizationServer(origin) };
 }
 
-/** Discovery and the endpoints of OAuth, all by RFC 9728, 8414, 7591, 7009 and OAuth 2.1 (src/mcp/README.md, "MCP clients"). */
+/** Discovery and the endpoints of OAuth, all by RFC 9728, 8414, 7591, 7009 and OAuth 2.1 (src/mcp/README.md, "OAuth"). */
 export function oauthEndpoints(router: Router<RequestState>, deps: OAuthDeps): void {
   const limit = limitRate(deps, 'oauth');
   const limited: AppMiddleware = async (ctx, next) => {

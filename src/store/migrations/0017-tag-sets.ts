@@ -3,7 +3,7 @@ const triggers = ['INSERT', 'UPDATE', 'DELETE'].map(
 BEGIN UPDATE changes SET number = number + 1; END;`,
 );
 
-/** An organization's own tags, by what they stand on (policy/README.md, "Tags of your own"); remembered between calls. */
+/** An organization's own tags, by what they stand on (policy/reference.md, "Tags of your own"); remembered between calls. */
 export const tagSets = `
 CREATE TABLE tag_sets (
   id TEXT PRIMARY KEY,

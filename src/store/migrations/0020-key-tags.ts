@@ -1,4 +1,4 @@
-/** Tags of keys, a sorted JSON list: a fact of custom policy (policy/README.md, "Custom policy"); remembered with the key. */
+/** Tags of keys, a sorted JSON list: a fact of custom policy (policy/bundles.md, "Custom policy"); remembered with the key. */
 export const keyTags = `
 ALTER TABLE keys ADD COLUMN tagsJson TEXT NOT NULL DEFAULT '[]';
 CREATE TRIGGER keys_tagged AFTER UPDATE OF tagsJson ON keys

@@ -102,7 +102,7 @@ function toMappings(providers: readonly CustomProviderRecord[], models: readonly
   return mappings.sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** A custom model is known by one name, `<custom>/<model>` (policy/README.md, "IAM rules"). */
+/** A custom model is known by one name, `<custom>/<model>` (policy/reference.md, "IAM rules"). */
 function toMapping({ name, updatedAt }: CustomProviderRecord, model: CustomModelRecord): Mapping {
   const id = `${name}/${model.model}`;
   return {

@@ -44,7 +44,7 @@ const toRule = ({ ruleValueJson, ...row }: Row<RulesTable>, parts: TextParts): R
 /** Makes the compiled text of a subject of all its rules, active or not, in the order of their ids. Given by admin/. */
 export type CompileRules = (rules: readonly RuleRecord[]) => string;
 
-/** All rules of a subject, oldest first. At most 200 (policy/README.md, "Writing a rule"), so there are no pages. */
+/** All rules of a subject, oldest first. At most 200 (policy/reference.md, "Writing a rule"), so there are no pages. */
 export function listRules(db: Database, organizationId: string, subjectId: string): RuleRecord[] {
   const parts = rulePartsOf(db);
   return db

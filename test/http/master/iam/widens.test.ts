@@ -1,4 +1,4 @@
-// A rule that is made, changed or removed says exactly what that newly permits, and can be refused (policy/README.md, "Writing a rule").
+// A rule that is made, changed or removed says exactly what that newly permits, and can be refused (policy/reference.md, "Writing a rule").
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RuleWidening } from '../../../../src/generated/types.ts';
