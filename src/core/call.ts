@@ -2,7 +2,7 @@ import type { Reservation } from '../domain/limits.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
 import { formatUsd, usdNumber } from '../domain/money.ts';
 import { SANDBOX } from '../domain/provider.ts';
-import { NO_USAGE, sumUsage, type Usage } from '../domain/usage.ts';
+import { NO_USAGE, storedTokens, sumUsage, type Usage } from '../domain/usage.ts';
 import type {
   CallMetadata,
   ChatRequest,
@@ -258,11 +258,7 @@ function settlement(state: Settlement['state'], outcome: Outcome, reservation: R
     cost: costs.reduce((sum, each) => sum + amountOf(each, reservation), 0n),
     priceUnknown: cost !== undefined && (cost.unknownPrice ? reservation === undefined : cost.unpricedSearch),
     costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
-    promptTokens: usage.promptTokens,
-    completionTokens: usage.completionTokens,
-    reasoningTokens: usage.reasoningTokens,
-    cachedTokens: usage.cachedTokens,
-    cacheWriteTokens: usage.cacheWrite5mTokens + usage.cacheWrite1hTokens,
+    ...storedTokens(usage),
     usageEstimated: usage.estimated,
     providerId: target?.mapping.providerId ?? null,
     modelId: target?.mapping.modelId ?? null,

@@ -79,28 +79,55 @@ export function normaliseUsage(reported: Partial<Usage>): Usage {
   };
 }
 
-const added = (one: Usage, other: Usage): Usage => ({
-  promptTokens: one.promptTokens + other.promptTokens,
-  completionTokens: one.completionTokens + other.completionTokens,
-  reasoningTokens: one.reasoningTokens + other.reasoningTokens,
-  cachedTokens: one.cachedTokens + other.cachedTokens,
-  cachedAudioTokens: one.cachedAudioTokens + other.cachedAudioTokens,
-  cacheWrite5mTokens: one.cacheWrite5mTokens + other.cacheWrite5mTokens,
-  cacheWrite1hTokens: one.cacheWrite1hTokens + other.cacheWrite1hTokens,
-  promptAudioTokens: one.promptAudioTokens + other.promptAudioTokens,
-  promptImageTokens: one.promptImageTokens + other.promptImageTokens,
-  promptVideoTokens: one.promptVideoTokens + other.promptVideoTokens,
-  completionAudioTokens: one.completionAudioTokens + other.completionAudioTokens,
-  completionImageTokens: one.completionImageTokens + other.completionImageTokens,
-  promptImages: one.promptImages + other.promptImages,
-  images: one.images + other.images,
-  webSearches: one.webSearches + other.webSearches,
-  estimated: one.estimated || other.estimated,
-  rough: one.rough || other.rough,
-});
+/** Every count of a usage. */
+const COUNTS = [
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'cachedTokens',
+  'cacheWrite5mTokens',
+  'cacheWrite1hTokens',
+  'cachedAudioTokens',
+  'promptAudioTokens',
+  'promptImageTokens',
+  'promptVideoTokens',
+  'completionAudioTokens',
+  'completionImageTokens',
+  'promptImages',
+  'images',
+  'webSearches',
+] as const satisfies readonly Exclude<keyof Usage, 'estimated' | 'rough'>[];
 
-/** What several attempts consumed in all. */
+function added(one: Usage, other: Usage): Usage {
+  const sum = { ...one, estimated: one.estimated || other.estimated, rough: one.rough || other.rough };
+  for (const count of COUNTS) sum[count] += other[count];
+  return sum;
+}
+
+/** The sum of what several attempts consumed. */
 export const sumUsage = (usages: readonly Usage[]): Usage => normaliseUsage(usages.reduce(added, NO_USAGE));
+
+/**
+ * The token counts that are stored with each call. Columns, the settling statement, sums of reports and the CSV follow this list;
+ * a new one also needs a migration, and its field in the schemas `call` and `usage`.
+ */
+export const STORED_TOKENS = [
+  'promptTokens',
+  'completionTokens',
+  'reasoningTokens',
+  'cachedTokens',
+  'cacheWriteTokens',
+] as const;
+
+export type StoredTokens = Readonly<Record<(typeof STORED_TOKENS)[number], number>>;
+
+export const storedTokens = (usage: Usage): StoredTokens => ({
+  promptTokens: usage.promptTokens,
+  completionTokens: usage.completionTokens,
+  reasoningTokens: usage.reasoningTokens,
+  cachedTokens: usage.cachedTokens,
+  cacheWriteTokens: usage.cacheWrite5mTokens + usage.cacheWrite1hTokens,
+});
 
 /** A guess at the tokens of text that nobody counted: one for every four bytes of UTF-8, rounded up. */
 export const guessTokens = (bytes: number): number => Math.ceil(bytes / 4);

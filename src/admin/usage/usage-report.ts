@@ -3,7 +3,7 @@ import { formatTime } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { unknownCursor } from '../../store/db/records.ts';
-import { prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
+import { COUNTS, prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
 import type { UsageRequest } from './usage-query.ts';
 
@@ -82,22 +82,11 @@ function sumPeriod(sum: SumUsage, from: number, to: number): UsageSums[] {
   );
 }
 
-const added = (a: UsageSums, b: UsageSums): UsageSums => ({
-  of: a.of,
-  calls: a.calls + b.calls,
-  errors: a.errors + b.errors,
-  denied: a.denied + b.denied,
-  limitRefusals: a.limitRefusals + b.limitRefusals,
-  cacheHits: a.cacheHits + b.cacheHits,
-  estimatedCalls: a.estimatedCalls + b.estimatedCalls,
-  unknownPriceCalls: a.unknownPriceCalls + b.unknownPriceCalls,
-  promptTokens: a.promptTokens + b.promptTokens,
-  completionTokens: a.completionTokens + b.completionTokens,
-  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  cachedTokens: a.cachedTokens + b.cachedTokens,
-  cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-  cost: a.cost + b.cost,
-});
+function added(a: UsageSums, b: UsageSums): UsageSums {
+  const sum = { ...a, cost: a.cost + b.cost };
+  for (const count of COUNTS) sum[count] += b[count];
+  return sum;
+}
 
 /** The rows with what people call the members, projects and keys in them. */
 function viewRows(db: Database, organizationId: string, page: readonly PlacedSums[]): UsageRow[] {
@@ -179,18 +168,7 @@ const COLUMNS: readonly (keyof UsageRow)[] = [
   'projectName',
   'keyId',
   'keyDescription',
-  'calls',
-  'errors',
-  'denied',
-  'limitRefusals',
-  'cacheHits',
-  'estimatedCalls',
-  'unknownPriceCalls',
-  'promptTokens',
-  'completionTokens',
-  'reasoningTokens',
-  'cachedTokens',
-  'cacheWriteTokens',
+  ...COUNTS,
   'cost',
 ];
 

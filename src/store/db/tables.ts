@@ -3,6 +3,7 @@ import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
 import type { BudgetScope, PeriodAlignment } from '../../domain/limits.ts';
 import type { WireFormat } from '../../domain/provider.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
+import type { StoredTokens } from '../../domain/usage.ts';
 import type { Scope } from '../../generated/types.ts';
 
 /**
@@ -488,7 +489,7 @@ export interface LedgerTable extends CallColumns {
 }
 
 /** What a call has of its own. */
-interface CallColumns {
+interface CallColumns extends Record<keyof StoredTokens, Generated<number>> {
   /** In the order of ids (statements.ts). */
   number: number;
   createdAt: number;
@@ -506,11 +507,6 @@ interface CallColumns {
   priceUnknown: Generated<Flag>;
   /** The parts of the cost, as decimal strings in USD. */
   costDetailsJson: Generated<string | null>;
-  promptTokens: Generated<number>;
-  completionTokens: Generated<number>;
-  reasoningTokens: Generated<number>;
-  cachedTokens: Generated<number>;
-  cacheWriteTokens: Generated<number>;
   usageEstimated: Generated<Flag>;
   /** Served from the cache. */
   cached: Generated<Flag>;
@@ -588,7 +584,7 @@ export interface DecisionsView extends Omit<CallVerdictsTable, keyof Digested | 
 }
 
 /** Sums of an hour's calls that retention has deleted, told apart as in usage reports. */
-export interface KeptUsageTable {
+export interface KeptUsageTable extends StoredTokens {
   /** Begin of the hour. */
   hour: number;
   organizationId: string;
@@ -606,11 +602,6 @@ export interface KeptUsageTable {
   cacheHits: number;
   estimatedCalls: number;
   unknownPriceCalls: number;
-  promptTokens: number;
-  completionTokens: number;
-  reasoningTokens: number;
-  cachedTokens: number;
-  cacheWriteTokens: number;
   costHigh: bigint;
   costLow: bigint;
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { type AddressRange, contains, parseAddress } from '../../domain/address.ts';
 import { notFound } from '../../domain/errors.ts';
 import { idOfBytes } from '../../domain/id.ts';
+import { STORED_TOKENS } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, unknownCursor } from '../db/records.ts';
 import { build } from '../db/sql.ts';
@@ -78,11 +79,7 @@ const LEDGER = [
   'ledger.cost',
   'ledger.priceUnknown',
   'ledger.costDetailsJson',
-  'ledger.promptTokens',
-  'ledger.completionTokens',
-  'ledger.reasoningTokens',
-  'ledger.cachedTokens',
-  'ledger.cacheWriteTokens',
+  ...STORED_TOKENS.map((name) => `ledger.${name}` as const),
   'ledger.usageEstimated',
   'ledger.cached',
   'ledger.statusCode',

@@ -16,6 +16,7 @@ import {
 import type { Mapping } from '../../domain/model.ts';
 import { capAmount } from '../../domain/money.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
+import { STORED_TOKENS, type StoredTokens } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { build, toFlag } from '../db/sql.ts';
 import { type BudgetReads, invalidKey, type KeyCredential, type KeyReads, usable } from '../tenants/key-credential.ts';
@@ -68,18 +69,13 @@ export interface OpenCall {
 }
 
 /** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
-export interface Settlement extends CallTarget {
+export interface Settlement extends CallTarget, StoredTokens {
   readonly state: 'settled' | 'released';
   readonly cost: bigint;
   /** A price that it needed is not known: `cost` leaves something out. */
   readonly priceUnknown: boolean;
   /** JSON: the parts of the cost, as decimal strings in USD. */
   readonly costDetailsJson: string | null;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-  readonly reasoningTokens: number;
-  readonly cachedTokens: number;
-  readonly cacheWriteTokens: number;
   readonly usageEstimated: boolean;
   /** Status answered to the caller. */
   readonly statusCode: number;
@@ -323,11 +319,7 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
         cost,
         toFlag(settlement.priceUnknown),
         settlement.costDetailsJson,
-        settlement.promptTokens,
-        settlement.completionTokens,
-        settlement.reasoningTokens,
-        settlement.cachedTokens,
-        settlement.cacheWriteTokens,
+        ...STORED_TOKENS.map((name) => settlement[name]),
         toFlag(settlement.usageEstimated),
         references.target(settlement, callId, dayOfNumber(number)),
         settlement.statusCode,

@@ -1,6 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { timeOfId } from '../../domain/id.ts';
 import { MAX_AMOUNT } from '../../domain/money.ts';
+import { STORED_TOKENS } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { build, Parameter, prepareHot } from '../db/sql.ts';
 import type { Flag, SpendColumns } from '../db/tables.ts';
@@ -95,13 +96,8 @@ const insertFinishedCall = build
   .insertInto('ledger')
   .values({ ...opened, state, settledAt: now, cached, target, statusCode, errorCode, tookMs, timesJson });
 
-const tokens = {
-  promptTokens: new Parameter<number>(),
-  completionTokens: new Parameter<number>(),
-  reasoningTokens: new Parameter<number>(),
-  cachedTokens: new Parameter<number>(),
-  cacheWriteTokens: new Parameter<number>(),
-};
+/** In the order of `STORED_TOKENS`. */
+const tokens = STORED_TOKENS.map((name) => ({ name, count: new Parameter<number>() }));
 const priceUnknown = new Parameter<Flag>();
 const costDetailsJson = new Parameter<string | null>();
 const usageEstimated = new Parameter<Flag>();
@@ -115,7 +111,7 @@ const settleOpenCall = build
     cost,
     priceUnknown,
     costDetailsJson,
-    ...tokens,
+    ...Object.fromEntries(tokens.map(({ name, count }) => [name, count])),
     usageEstimated,
     target,
     statusCode,
@@ -300,11 +296,7 @@ export const prepareLedgerStatements = ({ connection }: Database) => ({
       cost,
       priceUnknown,
       costDetailsJson,
-      tokens.promptTokens,
-      tokens.completionTokens,
-      tokens.reasoningTokens,
-      tokens.cachedTokens,
-      tokens.cacheWriteTokens,
+      ...tokens.map(({ count }) => count),
       usageEstimated,
       target,
       statusCode,

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { STORED_TOKENS, type StoredTokens } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, exactSum, prepare, sumOf } from '../db/sql.ts';
 import type { KeptUsageTable } from '../db/tables.ts';
@@ -14,7 +15,7 @@ export interface UsageFilter {
   readonly memberId?: string | undefined;
 }
 
-export interface UsageSums {
+export interface UsageSums extends StoredTokens {
   /** By dimension; those that were not asked for are null. */
   readonly of: Readonly<Record<UsageDimension, string | null>>;
   readonly calls: number;
@@ -26,11 +27,6 @@ export interface UsageSums {
   readonly estimatedCalls: number;
   /** That needed a price which is not known. */
   readonly unknownPriceCalls: number;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-  readonly reasoningTokens: number;
-  readonly cachedTokens: number;
-  readonly cacheWriteTokens: number;
   /** Pico-dollars; what has no known price is left out. */
   readonly cost: bigint;
 }
@@ -52,11 +48,7 @@ export const usageSums = [
   sql<number>`coalesce(sum(cached), 0)`.as('cacheHits'),
   sql<number>`coalesce(sum(usageEstimated), 0)`.as('estimatedCalls'),
   sql<number>`coalesce(sum(priceUnknown), 0)`.as('unknownPriceCalls'),
-  total('promptTokens').as('promptTokens'),
-  total('completionTokens').as('completionTokens'),
-  total('reasoningTokens').as('reasoningTokens'),
-  total('cachedTokens').as('cachedTokens'),
-  total('cacheWriteTokens').as('cacheWriteTokens'),
+  ...STORED_TOKENS.map((name) => total(name).as(name)),
   ...exactSum('cost', 'cost'),
 ];
 
@@ -98,8 +90,8 @@ function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
   ] as const;
 }
 
-/** The columns of `usageSums`: what is kept of calls that retention has deleted. */
-export const KEPT_SUMS = [
+/** Counts of a report, in the order of `usageSums`, of its columns in the CSV, and of what is kept of deleted calls. */
+export const COUNTS = [
   'calls',
   'errors',
   'denied',
@@ -107,37 +99,23 @@ export const KEPT_SUMS = [
   'cacheHits',
   'estimatedCalls',
   'unknownPriceCalls',
-  'promptTokens',
-  'completionTokens',
-  'reasoningTokens',
-  'cachedTokens',
-  'cacheWriteTokens',
-  'costHigh',
-  'costLow',
+  ...STORED_TOKENS,
 ] as const satisfies readonly (keyof KeptUsageTable)[];
+
+/** The columns of `usageSums`, kept of calls that retention has deleted. */
+export const KEPT_SUMS = [...COUNTS, 'costHigh', 'costLow'] as const;
 
 /** As a subquery: with bare parameters SQLite plans the statement again for every value. */
 const once = <T extends string | number>(value: T | RawBuilder<T>): RawBuilder<T> => sql<T>`(SELECT ${value})`;
 
 /** The same of what is kept of deleted calls, by the hours that begin in the range. */
 function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
-  const sum = (name: (typeof KEPT_SUMS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
+  const sum = (name: (typeof COUNTS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
   const amount = (name: 'costHigh' | 'costLow') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;
   let query = build
     .selectFrom('kept_usage')
     .select([
-      sum('calls').as('calls'),
-      sum('errors').as('errors'),
-      sum('denied').as('denied'),
-      sum('limitRefusals').as('limitRefusals'),
-      sum('cacheHits').as('cacheHits'),
-      sum('estimatedCalls').as('estimatedCalls'),
-      sum('unknownPriceCalls').as('unknownPriceCalls'),
-      sum('promptTokens').as('promptTokens'),
-      sum('completionTokens').as('completionTokens'),
-      sum('reasoningTokens').as('reasoningTokens'),
-      sum('cachedTokens').as('cachedTokens'),
-      sum('cacheWriteTokens').as('cacheWriteTokens'),
+      ...COUNTS.map((name) => sum(name).as(name)),
       amount('costHigh').as('costHigh'),
       amount('costLow').as('costLow'),
     ])
@@ -185,27 +163,10 @@ export function prepareUsageSums(db: Database, filter: UsageFilter, groupBy: rea
     statement
       .all({ first: numbersFrom(from), end: numbersFrom(to), from, to })
       .filter(({ calls }) => calls > 0) // Without dimensions there is always a row.
-      .map((row) => ({
-        of: {
-          member: row.memberId,
-          model: row.modelId,
-          provider: row.providerId,
-          project: row.projectId,
-          key: row.keyId,
-        },
-        calls: row.calls,
-        errors: row.errors,
-        denied: row.denied,
-        limitRefusals: row.limitRefusals,
-        cacheHits: row.cacheHits,
-        estimatedCalls: row.estimatedCalls,
-        unknownPriceCalls: row.unknownPriceCalls,
-        promptTokens: row.promptTokens,
-        completionTokens: row.completionTokens,
-        reasoningTokens: row.reasoningTokens,
-        cachedTokens: row.cachedTokens,
-        cacheWriteTokens: row.cacheWriteTokens,
-        cost: sumOf(row.costHigh, row.costLow),
+      .map(({ memberId, modelId, providerId, projectId, keyId, costHigh, costLow, ...counts }) => ({
+        of: { member: memberId, model: modelId, provider: providerId, project: projectId, key: keyId },
+        ...counts,
+        cost: sumOf(costHigh, costLow),
       }));
 }
 
