@@ -19,7 +19,7 @@ import { type CallContext, type Permitted, type Principal, toApiError } from './
 import type { Rates } from './caller.ts';
 import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from './cost.ts';
 import type { AliasOrder, Target } from './reach.ts';
-import { boundOf, type Demand, mostOf, type OutputLimit } from './worst-case.ts';
+import { boundOf, type CallBounds, type Demand, mostOf, type OutputLimit } from './worst-case.ts';
 
 export interface CallDeps {
   readonly store: Store;
@@ -78,8 +78,7 @@ export interface Opening {
   readonly opened: OpenCall;
   /** By `performance.now()`. */
   readonly startedAt: number;
-  /** Of a chat at this mapping; undefined where the key has no limit. */
-  outputLimit(mapping: Mapping): OutputLimit | undefined;
+  readonly bounds: CallBounds;
   /** What a provider has read of it by the time it answers: an estimate, with nothing of an answer in it. */
   promptUsage(mapping: Mapping): Usage | Promise<Usage>;
 }
@@ -92,7 +91,6 @@ export class Call {
   readonly facts: CallFacts;
   readonly permitted: Permitted;
   readonly opened: OpenCall;
-  readonly outputLimit: Opening['outputLimit'];
   readonly promptUsage: Opening['promptUsage'];
   /** In order. Of those that failed, `charges` has the ones that are paid for. */
   readonly attempts: RoutingAttempt[] = [];
@@ -100,6 +98,7 @@ export class Call {
   /** Of the last attempt; undefined: nothing was sent to any provider. */
   target: Target | undefined;
   readonly #deps: CallDeps;
+  readonly #bounds: CallBounds;
   readonly #startedAt: number;
   /** Why attempts failed, by their place; undefined: none has. The caller does not see it. */
   #causes: (AttemptCause | undefined)[] | undefined;
@@ -116,13 +115,19 @@ export class Call {
     this.facts = facts;
     this.permitted = opening.permitted;
     this.opened = opening.opened;
-    this.outputLimit = opening.outputLimit;
+    this.#bounds = opening.bounds;
     this.promptUsage = opening.promptUsage;
     this.#startedAt = opening.startedAt;
   }
 
   get id(): string {
     return this.opened.callId;
+  }
+
+  /** Of a chat at this mapping; undefined where the key has no limit. */
+  outputLimit(mapping: Mapping): OutputLimit | undefined {
+    const { reservation } = this.opened;
+    return reservation === undefined ? undefined : this.#bounds.outputLimit(mapping, reservation);
   }
 
   /** What the attempts that failed have cost, in pico-dollars. */

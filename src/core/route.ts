@@ -1,6 +1,5 @@
 import { ApiError } from '../domain/errors.ts';
 import { idLike } from '../domain/id.ts';
-import type { Bound, WorstCase } from '../domain/limits.ts';
 import { comparePrice, type Mapping } from '../domain/model.ts';
 import type { Clock } from '../domain/time.ts';
 import type { Usage } from '../domain/usage.ts';
@@ -39,7 +38,7 @@ import {
   loggedFailure,
   toUpstreamError,
 } from './target-exchange.ts';
-import { boundOf, type Demand, outputLimit, unpricedCall, worstCaseOf } from './worst-case.ts';
+import { CallBounds, type Demand } from './worst-case.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
 function newCall({ principal, context, action, requestedModel, stream }: CallFacts, decision: Decision): NewCall {
@@ -116,22 +115,6 @@ async function recordFinished(
   return call.id;
 }
 
-/** The bounds of the candidates that have one, by their ids, and what the most expensive may cost. */
-interface PricedCandidates {
-  readonly bounds: ReadonlyMap<string, Bound>;
-  readonly worstCase: WorstCase | ApiError;
-}
-
-function boundAll(candidates: readonly Mapping[], demand: Demand): PricedCandidates {
-  const bounds = new Map<string, Bound>();
-  for (const mapping of candidates) {
-    const bound = boundOf(mapping, demand);
-    if (bound !== undefined) bounds.set(mapping.id, bound);
-  }
-  const worstCase = bounds.size === 0 ? unpricedCall(candidates, demand) : worstCaseOf([...bounds.values()], demand);
-  return { bounds, worstCase };
-}
-
 /**
  * Commits the call's row, with its decision and what its key's limits hold back for it, before anything is dispatched. Whether a
  * limit applies is read there; only then the demand is needed, and only candidates with a bound may serve.
@@ -146,20 +129,13 @@ export async function openCall(
 ): Promise<Call> {
   const startedAt = performance.now();
   const call = newCall(facts, permitted.decision);
-  // Measuring a large body takes long, which no transaction should; a key that got its limit just now is the exception.
-  let demand: Demand | undefined = facts.principal.capped ? findDemand() : undefined;
-  let bounded: PricedCandidates | undefined;
   const { candidates } = permitted;
-  const findWorstCase = () => {
-    demand ??= findDemand();
-    bounded ??= boundAll(
-      facts.isSandboxFree ? candidates.map((mapping) => charged(mapping, facts)) : candidates,
-      demand,
-    );
-    return bounded.worstCase;
-  };
+  const paid = facts.isSandboxFree ? candidates.map((mapping) => charged(mapping, facts)) : candidates;
+  const bounds = new CallBounds(paid, findDemand);
+  // A key that got its limit just now is the exception.
+  if (facts.principal.capped) bounds.measure();
   const opened = await deps.store
-    .openCall(call, decisionRecord(permitted.decision), findWorstCase, candidates)
+    .openCall(call, decisionRecord(permitted.decision), bounds, candidates)
     .catch((error: unknown) => {
       // A refusal has its row; that the store could not do its work has none.
       if (error instanceof ApiError && error.status < 500) {
@@ -167,19 +143,8 @@ export async function openCall(
       }
       throw error;
     });
-  const { reservation } = opened;
-  if (reservation === undefined || bounded === undefined || demand === undefined) {
-    return new Call(deps, facts, { permitted, opened, startedAt, outputLimit: () => undefined, promptUsage });
-  }
-  const { bounds } = bounded;
-  const { maxOutputTokens: named } = demand;
-  return new Call(deps, facts, {
-    permitted: permitted.narrowed(({ id }) => bounds.has(id)),
-    opened,
-    startedAt,
-    outputLimit: ({ id }) => outputLimit(bounds.get(id), reservation, named),
-    promptUsage,
-  });
+  const priced = opened.reservation === undefined ? permitted : permitted.narrowed((mapping) => bounds.has(mapping));
+  return new Call(deps, facts, { permitted: priced, opened, startedAt, bounds, promptUsage });
 }
 
 /** Most attempts for one call, the first included (src/core/README.md, "failover"). */

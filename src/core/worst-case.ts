@@ -1,5 +1,5 @@
 import { type ApiError, invalidRequest } from '../domain/errors.ts';
-import type { Bound, Reservation, WorstCase } from '../domain/limits.ts';
+import type { Bound, Bounds, Reservation } from '../domain/limits.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
 import { guessTokens } from '../domain/usage.ts';
 import type { ChatMessage, ChatRequest, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
@@ -125,30 +125,6 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
   return Number((amount - bound.fixed) / bound.perOutputToken);
 }
 
-/**
- * What a call may cost at the most expensive of its candidates; there is at least one. A caller who named no maximum is served
- * with as much output as their key's limit pays for, but not with less than an answer needs.
- */
-export function worstCaseOf(
-  bounds: readonly Bound[],
-  { action, maxOutputTokens: named, minOutputTokens }: Demand,
-): WorstCase {
-  const most = Math.max(...bounds.map((bound) => bound.maxOutputTokens));
-  const at = (tokens: number): bigint =>
-    bounds.map((bound) => costAt(bound, tokens)).reduce((dearer, cost) => (cost > dearer ? cost : dearer));
-  if (action !== 'chat' || named !== undefined) {
-    const amount = at(most);
-    return { least: amount, within: () => ({ amount, maxOutputTokens: null }) };
-  }
-  return {
-    least: at(minOutputTokens),
-    within(amount) {
-      const tokens = Math.min(most, ...bounds.map((bound) => affordable(bound, amount) ?? most));
-      return { amount: at(tokens), maxOutputTokens: tokens };
-    },
-  };
-}
-
 /** How long each choice of an answer may get, so that its cost stays within what was reserved. */
 export interface OutputLimit {
   readonly tokens: number;
@@ -158,19 +134,93 @@ export interface OutputLimit {
   readonly cutBy: string | undefined;
 }
 
-/** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
-export function outputLimit(
-  bound: Bound | undefined,
-  reservation: Reservation,
-  named: number | undefined,
-): OutputLimit | undefined {
-  if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
-  const tokens = Math.min(bound.maxOutputTokens, reservation.maxOutputTokens ?? bound.maxOutputTokens);
-  return { tokens, isOurs: tokens !== named, cutBy: tokens < bound.maxOutputTokens ? reservation.limit : undefined };
+/**
+ * The most that a call may cost at each of its candidates, of which there is at least one. The request is measured when that is
+ * first asked for: most keys have no limit.
+ */
+export class CallBounds implements Bounds {
+  readonly #candidates: readonly Mapping[];
+  readonly #findDemand: () => Demand;
+  #demand: Demand | undefined;
+  #known: ReadonlyMap<string, Bound> | undefined;
+
+  /** @param candidates with the prices that the call pays */
+  constructor(candidates: readonly Mapping[], findDemand: () => Demand) {
+    this.#candidates = candidates;
+    this.#findDemand = findDemand;
+  }
+
+  /** Measures the request now: with a large body that takes long, and no transaction should wait for it. */
+  measure(): Demand {
+    this.#demand ??= this.#findDemand();
+    return this.#demand;
+  }
+
+  /** Of candidates with a known price, by their ids. */
+  #bounds(): ReadonlyMap<string, Bound> {
+    this.#known ??= new Map(
+      this.#candidates.flatMap((mapping) => {
+        const bound = boundOf(mapping, this.measure());
+        return bound === undefined ? [] : [[mapping.id, bound]];
+      }),
+    );
+    return this.#known;
+  }
+
+  /** Whether the candidate has a known price. Another may not serve while a limit applies. */
+  has({ id }: Mapping): boolean {
+    return this.#bounds().has(id);
+  }
+
+  /**
+   * A caller who named no maximum is served with as much output as their key's limit pays for, but not with less than an answer
+   * needs.
+   */
+  get least(): bigint | ApiError {
+    if (this.#bounds().size === 0) return unpricedCall(this.#candidates, this.measure());
+    return this.#at(this.#mayShorten() ? this.measure().minOutputTokens : this.#longest());
+  }
+
+  within(amount: bigint): Omit<Reservation, 'limit'> {
+    if (!this.#mayShorten()) return { amount: this.#at(this.#longest()), maxOutputTokens: null };
+    let tokens = this.#longest();
+    for (const bound of this.#bounds().values()) tokens = Math.min(tokens, affordable(bound, amount) ?? tokens);
+    return { amount: this.#at(tokens), maxOutputTokens: tokens };
+  }
+
+  /** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
+  outputLimit({ id }: Mapping, reservation: Reservation): OutputLimit | undefined {
+    const bound = this.#bounds().get(id);
+    if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
+    const tokens = Math.min(bound.maxOutputTokens, reservation.maxOutputTokens ?? bound.maxOutputTokens);
+    const isOurs = tokens !== this.measure().maxOutputTokens;
+    return { tokens, isOurs, cutBy: tokens < bound.maxOutputTokens ? reservation.limit : undefined };
+  }
+
+  #mayShorten(): boolean {
+    const { action, maxOutputTokens } = this.measure();
+    return action === 'chat' && maxOutputTokens === undefined;
+  }
+
+  #longest(): number {
+    let most = 0;
+    for (const { maxOutputTokens } of this.#bounds().values()) most = Math.max(most, maxOutputTokens);
+    return most;
+  }
+
+  /** The cost of an answer of so many tokens at the most expensive candidate. */
+  #at(tokens: number): bigint {
+    let most = 0n;
+    for (const bound of this.#bounds().values()) {
+      const cost = costAt(bound, tokens);
+      if (cost > most) most = cost;
+    }
+    return most;
+  }
 }
 
 /** The error for a key with a limit when no candidate has a known price: it is not the key's fault. */
-export function unpricedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
+function unpricedCall(candidates: readonly Mapping[], { action }: Demand): ApiError {
   const [custom] = candidates.filter((mapping) => mapping.custom);
   const what = action === 'moderation' ? 'price of a request' : 'price';
   const advice =

@@ -161,10 +161,10 @@ export interface Bound {
   readonly maxOutputTokens: number;
 }
 
-/** What one call may cost at most, in pico-dollars. */
-export interface WorstCase {
-  /** With less it cannot be made. */
-  readonly least: bigint;
+/** The most that a call may cost, in pico-dollars. */
+export interface Bounds {
+  /** With less the call cannot be made. An error: no price is known, so no limit could be kept. */
+  readonly least: bigint | ApiError;
   /** The most of it that an amount of at least `least` pays for. */
   within(amount: bigint): Omit<Reservation, 'limit'>;
 }
@@ -244,15 +244,17 @@ const budgetReserved = ({ limit, left, free }: LimitRoom, needed: bigint): ApiEr
 export function reserve(
   key: SpendState,
   budgets: readonly Budget[],
-  worstCase: WorstCase,
+  bounds: Bounds,
   now: number,
 ): Reservation | ApiError {
+  const { least } = bounds;
+  if (least instanceof ApiError) return least;
   const rooms = roomsOf(key, budgets, now);
   const [leaves, frees] = [smallest(rooms, 'left'), smallest(rooms, 'free')];
   if (leaves === undefined || frees === undefined) throw new Error('a key without a limit reserves nothing');
-  if (worstCase.least > leaves.left) return tooExpensive(leaves, worstCase.least);
-  if (worstCase.least > frees.free) return budgetReserved(frees, worstCase.least);
-  const { amount, maxOutputTokens } = worstCase.within(frees.free);
+  if (least > leaves.left) return tooExpensive(leaves, least);
+  if (least > frees.free) return budgetReserved(frees, least);
+  const { amount, maxOutputTokens } = bounds.within(frees.free);
   return { amount, maxOutputTokens, limit: frees.limit };
 }
 

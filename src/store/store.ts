@@ -1,4 +1,5 @@
 import { ApiError } from '../domain/errors.ts';
+import type { Bounds } from '../domain/limits.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
 import { type Database, type Durability, openDatabase } from './db/database.ts';
@@ -7,7 +8,6 @@ import { classify } from './db/sqlite-file.ts';
 import {
   type Candidate,
   createLedger,
-  type FindWorstCase,
   type FinishedCall,
   type NewCall,
   type OpenCall,
@@ -61,7 +61,7 @@ export interface Store {
   openCall(
     call: NewCall,
     decision: DecisionRecord,
-    findWorstCase: FindWorstCase,
+    bounds: Bounds,
     candidates?: readonly Candidate[],
   ): Promise<OpenCall>;
   /**
@@ -153,8 +153,8 @@ export function createStore(options: StoreOptions): Store {
     subjectRules: (organizationId, subjectIds) => read(() => subjectRules(organizationId, subjectIds)),
     ruleRevision: (organizationId) => read(() => ruleRevision(organizationId)),
     organizationProviders: (organizationId) => read(() => organizationProviders(organizationId)),
-    openCall: async (call, decision, findWorstCase, candidates = []) => {
-      const opened = await book((now) => ledger.openCall(call, decision, findWorstCase, candidates, now));
+    openCall: async (call, decision, bounds, candidates = []) => {
+      const opened = await book((now) => ledger.openCall(call, decision, bounds, candidates, now));
       if (opened instanceof ApiError) throw opened;
       return opened;
     },

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { idLike, newId } from '../../src/domain/id.ts';
+import type { Bounds } from '../../src/domain/limits.ts';
 import { ManualClock } from '../../src/domain/time.ts';
-import type { FindWorstCase, FinishedCall, NewCall, Settlement } from '../../src/store/ledger/ledger.ts';
+import type { FinishedCall, NewCall, Settlement } from '../../src/store/ledger/ledger.ts';
 import type { DecisionRecord } from '../../src/store/ledger/references.ts';
 import { createStore, type Store, type StoreOptions } from '../../src/store/store.ts';
 import type { NewKey } from '../../src/store/tenants/key-records.ts';
@@ -103,9 +104,20 @@ export const newCall = (tenant: Tenant, changes: Partial<NewCall> = {}): NewCall
 });
 
 /** A call that may cost so much, in pico-dollars, and no less. */
-export const costing =
-  (amount = 0n): FindWorstCase =>
-  () => ({ least: amount, within: () => ({ amount, maxOutputTokens: null }) });
+export const costing = (amount = 0n): Bounds => ({
+  least: amount,
+  within: () => ({ amount, maxOutputTokens: null }),
+});
+
+/** Bounds that may not be asked for. */
+export const notAsked: Bounds = {
+  get least(): bigint {
+    throw new Error('asked');
+  },
+  within() {
+    throw new Error('asked');
+  },
+};
 
 /** The id of a call's decision. */
 export const decisionIdOf = (call: Pick<NewCall, 'id'>): string => idLike(call.id, 'dec');

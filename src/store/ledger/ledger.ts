@@ -3,6 +3,7 @@ import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { ApiError } from '../../domain/errors.ts';
 import { bytesOfId } from '../../domain/id.ts';
 import {
+  type Bounds,
   type Budget,
   budgetRefusal,
   isLimited,
@@ -11,7 +12,6 @@ import {
   runningPeriod,
   type SpendLimits,
   type SpendState,
-  type WorstCase,
 } from '../../domain/limits.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { capAmount } from '../../domain/money.ts';
@@ -39,12 +39,6 @@ export interface NewCall extends CallOrigin {
   readonly clientRequestId: string | null;
   readonly clientAddress: string | null;
 }
-
-/**
- * What a call may cost at most, or why that cannot be told; asked for only when a limit applies, inside the transaction that
- * holds it back, and perhaps twice.
- */
-export type FindWorstCase = () => WorstCase | ApiError;
 
 /** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
 export interface OpenCall {
@@ -112,7 +106,7 @@ interface Ledger {
   openCall(
     call: NewCall,
     decision: DecisionRecord,
-    findWorstCase: FindWorstCase,
+    bounds: Bounds,
     candidates: readonly Candidate[],
     now: number,
   ): OpenCall | ApiError;
@@ -130,13 +124,11 @@ interface Ledger {
 type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets' | 'sharesLimitsOf'>;
 
 /** What the call holds back of its key's limits and of the budgets; undefined where there is none. */
-function hold(key: OpeningKey, findWorstCase: FindWorstCase, now: number): Reservation | ApiError | undefined {
+function hold(key: OpeningKey, bounds: Bounds, now: number): Reservation | ApiError | undefined {
   const { budgets } = key;
   const refused = refusal(key, now) ?? budgetRefusal(budgets, now);
   if (refused !== undefined) return refused;
-  if (!isLimited(key)) return undefined;
-  const worstCase = findWorstCase();
-  return worstCase instanceof ApiError ? worstCase : reserve(key, budgets, worstCase, now);
+  return isLimited(key) ? reserve(key, budgets, bounds, now) : undefined;
 }
 
 const NO_WINDOWS: CallWindows = {
@@ -245,9 +237,9 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
   };
 
   return {
-    openCall(call, decision, findWorstCase, candidates, now) {
+    openCall(call, decision, bounds, candidates, now) {
       const key = keys.unchanged(call.keyId) ?? readKey(call);
-      const reservation = hold(key, findWorstCase, now);
+      const reservation = hold(key, bounds, now);
       if (reservation instanceof ApiError) {
         recordFinishedCall(call, decision, neverOpened(candidates, reservation), now);
         return reservation;
@@ -298,9 +290,9 @@ export function createLedger({ db, references, keys, budgets, organizationProvid
       if (key instanceof ApiError) return key;
       const more = reservation === undefined ? 0n : reservation.amount + charged - held;
       if (more <= 0n) return held;
-      const worstCase: WorstCase = { least: more, within: () => ({ amount: more, maxOutputTokens: null }) };
+      const bounds: Bounds = { least: more, within: () => ({ amount: more, maxOutputTokens: null }) };
       if (!isLimited(key)) return held;
-      if (reserve(key, key.budgets, worstCase, now) instanceof ApiError) return undefined;
+      if (reserve(key, key.budgets, bounds, now) instanceof ApiError) return undefined;
       if (statements.reserveMore.run(more, number, origin) !== 1) return undefined;
       statements.holdBack.run(more, windows.periodStartedAt, keyId, organizationId);
       statements.holdBackBudgets.run(more, ...budgetValues(call, windows));

@@ -3,15 +3,7 @@ import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { expect, it } from 'vitest';
 import { costOf } from '../../../src/core/cost.ts';
-import {
-  boundOf,
-  chatDemand,
-  type Demand,
-  imageDemand,
-  outputLimit,
-  worstCaseOf,
-} from '../../../src/core/worst-case.ts';
-import type { Bound } from '../../../src/domain/limits.ts';
+import { boundOf, CallBounds, chatDemand, type Demand, imageDemand } from '../../../src/core/worst-case.ts';
 import { type Mapping, type Prices, TEXT_ONLY } from '../../../src/domain/model.ts';
 import { normaliseUsage, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest, ContentPart } from '../../../src/generated/types.ts';
@@ -97,6 +89,11 @@ const share = fc.oneof(
 );
 const shares = fc.array(share, { minLength: 14, maxLength: 14 });
 
+function leastOf({ least }: CallBounds): bigint {
+  if (typeof least !== 'bigint') throw new Error('a candidate with all prices has a bound');
+  return least;
+}
+
 /** A report within the bounds that the demand states, for so much output in each choice. */
 function reported(demand: Demand, { contextLength }: Mapping, tokens: number, share: readonly number[]): Usage {
   const of = (index: number, whole: number) => Math.round((share[index] ?? 0) * whole);
@@ -131,26 +128,17 @@ it('a chat', () => {
       fc.integer({ min: 1, max: 1000 }),
       (all, asked, share, more, least) => {
         const demand = chatDemand(asked, 16_384, least);
-        const bounded = all.flatMap((each): [Mapping, Bound][] => {
-          const bound = boundOf(each, demand);
-          return bound === undefined ? [] : [[each, bound]];
-        });
-        fc.pre(bounded.length > 0);
-        const worstCase = worstCaseOf(
-          bounded.map(([, bound]) => bound),
-          demand,
-        );
-        const left = worstCase.least + more;
+        const bounds = new CallBounds(all, () => demand);
+        const left = leastOf(bounds) + more;
 
-        const reservation = { ...worstCase.within(left), limit: 'the limit' };
+        const reservation = { ...bounds.within(left), limit: 'the limit' };
 
         expect(reservation.amount <= left).toBe(true);
-        for (const [each, bound] of bounded) {
+        for (const each of all.filter((candidate) => bounds.has(candidate))) {
           // Where tokens of output cost nothing there may be any number of them.
-          const tokens = outputLimit(bound, reservation, demand.maxOutputTokens)?.tokens ?? 1_000_000;
-          expect(tokens).toBeGreaterThanOrEqual(
-            Math.min(least, demand.maxOutputTokens ?? least, bound.maxOutputTokens || 1),
-          );
+          const tokens = bounds.outputLimit(each, reservation)?.tokens ?? 1_000_000;
+          const longest = boundOf(each, demand)?.maxOutputTokens || 1;
+          expect(tokens).toBeGreaterThanOrEqual(Math.min(least, demand.maxOutputTokens ?? least, longest));
           expect(costOf(reported(demand, each, tokens, share), each).total <= reservation.amount).toBe(true);
         }
       },
@@ -164,30 +152,30 @@ it('images', () => {
   fc.assert(
     fc.property(mapping, drawing, shares, (drawn, asked, share) => {
       const demand = imageDemand(asked);
-      const bound = boundOf(drawn, demand);
-      if (bound === undefined) throw new Error('a mapping with all prices has a bound');
       const { choices } = demand;
       const usage = reported(demand, drawn, Math.min(8192, drawn.maxOutput ?? 8192), share);
 
       const { total } = costOf({ ...usage, images: Math.min(usage.images, choices), completionAudioTokens: 0 }, drawn);
 
-      expect(total <= worstCaseOf([bound], demand).least).toBe(true);
+      expect(total <= leastOf(new CallBounds([drawn], () => demand))).toBe(true);
     }),
     { numRuns: 1000 },
   );
 });
 
 it('what an amount pays for is the most that it pays for', () => {
-  const bound = fc.record({
-    fixed: fc.bigInt(0n, 1000n),
-    perOutputToken: fc.bigInt(0n, 50n),
-    maxOutputTokens: fc.integer({ min: 1, max: 300 }),
-  });
+  const priced = fc
+    .tuple(mapping, fc.bigInt(0n, 1000n), fc.bigInt(0n, 50n), fc.integer({ min: 1, max: 300 }))
+    .map(([each, request, completion, maxOutput]) => {
+      const { contextLength: _, ...rest } = each;
+      return { ...rest, prices: { prompt: 0n, request, completion }, tiers: [], maxOutput };
+    });
   const demand = chatDemand({ model: 'model', messages: [{ role: 'user', content: '' }] }, 16_384, 1);
   fc.assert(
-    fc.property(fc.array(bound, { minLength: 1, maxLength: 3 }), fc.bigInt(0n, 20_000n), (bounds, more) => {
-      const worstCase = worstCaseOf(bounds, demand);
-      const left = worstCase.least + more;
+    fc.property(fc.array(priced, { minLength: 1, maxLength: 3 }), fc.bigInt(0n, 20_000n), (candidates, more) => {
+      const callBounds = new CallBounds(candidates, () => demand);
+      const bounds = candidates.flatMap((each) => boundOf(each, demand) ?? []);
+      const left = leastOf(callBounds) + more;
       const at = (tokens: number) =>
         bounds
           .map((each) => each.fixed + each.perOutputToken * BigInt(Math.min(tokens, each.maxOutputTokens)))
@@ -195,7 +183,8 @@ it('what an amount pays for is the most that it pays for', () => {
       const most = Math.max(...bounds.map(({ maxOutputTokens }) => maxOutputTokens));
       const fitting = Array.from({ length: most }, (_, i) => i + 1).filter((tokens) => at(tokens) <= left);
 
-      expect(worstCase.within(left)).toEqual({ amount: at(fitting.at(-1) ?? 0), maxOutputTokens: fitting.at(-1) });
+      const tokens = fitting.at(-1) ?? 0;
+      expect(callBounds.within(left)).toEqual({ amount: at(tokens), maxOutputTokens: tokens });
     }),
     { numRuns: 500 },
   );

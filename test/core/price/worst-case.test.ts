@@ -3,16 +3,18 @@ import { describe, expect, it } from 'vitest';
 import {
   ALLOWANCES,
   boundOf,
+  CallBounds,
+  type Demand,
   chatDemand as demandOf,
   imageDemand,
   isPriced,
   MODERATION_DEMAND,
-  outputLimit,
-  unpricedCall,
-  worstCaseOf,
 } from '../../../src/core/worst-case.ts';
+import { ApiError } from '../../../src/domain/errors.ts';
 import { type Mapping, TEXT_ONLY } from '../../../src/domain/model.ts';
 import type { ChatRequest, ContentPart } from '../../../src/generated/types.ts';
+
+const boundsOf = (candidates: readonly Mapping[], demand: Demand) => new CallBounds(candidates, () => demand);
 
 const mapping = (more: Partial<Mapping> = {}): Mapping => ({
   ...TEXT_ONLY,
@@ -288,11 +290,13 @@ describe('a mapping that cannot be bounded', () => {
       'Name another model, or have an administrator state its price (custom-models update acme/model --price).',
     ],
   ])('has %s: 400, which says what to configure', (_, candidate, advice) => {
-    const demand = chatDemand(asking());
-    const { status, code, param, message } = unpricedCall([candidate], demand);
+    const bounds = boundsOf([candidate], chatDemand(asking()));
+    const { least } = bounds;
+    if (!(least instanceof ApiError)) throw new Error('a candidate without a price has no bound');
+    const { status, code, param, message } = least;
 
-    expect([boundOf(candidate, demand), { status, code, param, message }]).toEqual([
-      undefined,
+    expect([bounds.has(candidate), { status, code, param, message }]).toEqual([
+      false,
       {
         status: 400,
         code: 'invalid_request',
@@ -308,45 +312,47 @@ describe('a mapping that cannot be bounded', () => {
 });
 
 describe('the worst case of several candidates', () => {
-  const cheap = { fixed: 100n, perOutputToken: 1n, maxOutputTokens: 500 };
-  const dear = { fixed: 50n, perOutputToken: 10n, maxOutputTokens: 40 };
+  const candidate = (id: string, request: bigint, completion: bigint, maxOutput: number): Mapping =>
+    mapping({ id, prices: { prompt: 0n, request, completion }, maxOutput });
+  const cheap = candidate('cheap', 100n, 1n, 500);
+  const dear = candidate('dear', 50n, 10n, 40);
 
   it('is what the most expensive of them may cost at the maximum that the caller named', () => {
-    const worst = worstCaseOf([cheap, dear], chatDemand(asking({ max_tokens: 500 })));
+    const bounds = boundsOf([cheap, dear], chatDemand(asking({ max_tokens: 500 })));
 
-    expect([worst.least, worst.within(10_000n)]).toEqual([600n, { amount: 600n, maxOutputTokens: null }]);
-    const reservation = { ...worst.within(10_000n), limit: 'the limit' };
-    expect(outputLimit(dear, reservation, 500)).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
-    expect(outputLimit(cheap, reservation, 500)).toEqual({ tokens: 500, isOurs: false, cutBy: undefined });
+    expect([bounds.least, bounds.within(10_000n)]).toEqual([600n, { amount: 600n, maxOutputTokens: null }]);
+    const reservation = { ...bounds.within(10_000n), limit: 'the limit' };
+    expect(bounds.outputLimit(dear, reservation)).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
+    expect(bounds.outputLimit(cheap, reservation)).toEqual({ tokens: 500, isOurs: false, cutBy: undefined });
   });
 
   it('is as much output as an amount pays for at each of them, where the caller named none', () => {
-    const worst = worstCaseOf([cheap, dear], chatDemand(asking()));
+    const bounds = boundsOf([cheap, dear], chatDemand(asking()));
 
-    expect(worst.least).toBe(101n);
-    expect([10_000n, 599n, 450n, 449n, 101n].map((amount) => worst.within(amount))).toEqual([
+    expect(bounds.least).toBe(101n);
+    expect([10_000n, 599n, 450n, 449n, 101n].map((amount) => bounds.within(amount))).toEqual([
       { amount: 600n, maxOutputTokens: 500 },
       { amount: 599n, maxOutputTokens: 499 },
       { amount: 450n, maxOutputTokens: 350 },
       { amount: 440n, maxOutputTokens: 39 },
       { amount: 101n, maxOutputTokens: 1 },
     ]);
-    const within = (amount: bigint) => ({ ...worst.within(amount), limit: 'the limit' });
-    expect(outputLimit(cheap, within(449n), undefined)).toEqual({ tokens: 39, isOurs: true, cutBy: 'the limit' });
-    expect(outputLimit(dear, within(599n), undefined)).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
+    const within = (amount: bigint) => ({ ...bounds.within(amount), limit: 'the limit' });
+    expect(bounds.outputLimit(cheap, within(449n))).toEqual({ tokens: 39, isOurs: true, cutBy: 'the limit' });
+    expect(bounds.outputLimit(dear, within(599n))).toEqual({ tokens: 40, isOurs: true, cutBy: undefined });
   });
 
   it('is no shorter output than an answer needs, or than the models have', () => {
     const leastOf = (minOutputTokens: number, more: Partial<ChatRequest> = {}) =>
-      worstCaseOf([cheap, dear], chatDemand(asking(more), minOutputTokens)).least;
+      boundsOf([cheap, dear], chatDemand(asking(more), minOutputTokens)).least;
     expect([leastOf(30), leastOf(256), leastOf(900)]).toEqual([350n, 450n, 600n]);
-    expect(leastOf(256, { max_tokens: 5 })).toBe(600n);
+    expect(leastOf(256, { max_tokens: 5 })).toBe(105n);
   });
 
   it('does not depend on the length of an answer that costs nothing by the token', () => {
-    const free = { fixed: 7n, perOutputToken: 0n, maxOutputTokens: 500 };
-    const worst = worstCaseOf([free], chatDemand(asking()));
+    const free = candidate('free', 7n, 0n, 500);
+    const bounds = boundsOf([free], chatDemand(asking()));
 
-    expect([worst.least, worst.within(7n)]).toEqual([7n, { amount: 7n, maxOutputTokens: 500 }]);
+    expect([bounds.least, bounds.within(7n)]).toEqual([7n, { amount: 7n, maxOutputTokens: 0 }]);
   });
 });

@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError, unauthorized } from '../../../src/domain/errors.ts';
-import { isCapped, limitChanges, type NewPeriod, runningPeriod } from '../../../src/domain/limits.ts';
+import { type Bounds, isCapped, limitChanges, type NewPeriod, runningPeriod } from '../../../src/domain/limits.ts';
 import { build } from '../../../src/store/db/sql.ts';
-import type { FindWorstCase, OpenCall } from '../../../src/store/ledger/ledger.ts';
+import type { OpenCall } from '../../../src/store/ledger/ledger.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { getKey, insertKey, type NewKey, updateKey } from '../../../src/store/tenants/key-records.ts';
 import {
@@ -13,6 +13,7 @@ import {
   newCall,
   newDecision,
   newKey,
+  notAsked,
   START,
   settlement,
   storeWithTenant,
@@ -27,8 +28,8 @@ async function limited(limits: Partial<NewKey>) {
   const opened = await storeWithTenant();
   const key = newKey(opened.tenant, limits);
   await opened.store.write((db, now) => insertKey(db, key, now));
-  const open = (worstCase: FindWorstCase) =>
-    opened.store.openCall(newCall(opened.tenant, { keyId: key.id }), newDecision(), worstCase);
+  const open = (bounds: Bounds) =>
+    opened.store.openCall(newCall(opened.tenant, { keyId: key.id }), newDecision(), bounds);
   const sums = () => opened.store.read((db) => getKey(db, opened.tenant.organizationId, key.id));
   return { ...opened, keyId: key.id, open, sums };
 }
@@ -130,7 +131,9 @@ describe('a call that does not fit', () => {
   test('anywhere is refused with the reason that was found', async () => {
     const { open } = await limited({ usageLimit: 100n });
 
-    await expect(open(() => unauthorized('usage_limit_reached', 'No price.'))).rejects.toThrow('No price.');
+    await expect(open({ ...costing(), least: unauthorized('usage_limit_reached', 'No price.') })).rejects.toThrow(
+      'No price.',
+    );
   });
 });
 
@@ -206,10 +209,10 @@ describe('the two limits', () => {
 });
 
 describe('a call whose output can be shortened', () => {
-  const upTo: FindWorstCase = () => ({
+  const upTo: Bounds = {
     least: 10n,
     within: (amount) => ({ amount: amount < 80n ? amount : 80n, maxOutputTokens: Number(amount < 80n ? amount : 80n) }),
-  });
+  };
 
   test('gets what the open ones leave, as long as that is the least that it needs', async () => {
     const { open } = await limited({ usageLimit: 100n });
@@ -265,9 +268,7 @@ describe('a key without a limit', () => {
   test('reserves nothing and is not asked what its calls may cost', async () => {
     const { open, sums } = await limited({});
 
-    const opened = await open(() => {
-      throw new Error('asked');
-    });
+    const opened = await open(notAsked);
 
     expect(opened.reservation).toBeUndefined();
     expect(await sums()).toMatchObject({ reserved: 0n });
