@@ -66,7 +66,7 @@ export const OURS: readonly Place[] = [
     '/src/core/provider-answer.ts',
     /^(?:add\w*|told|usage|clear|get audioTokens|toCount|nameThoughts|chunkPieces|choicePieces|callsIn|#(?:unreported|report|say|complete))$/,
   ],
-  ['open', '/src/core/route.ts', /^(?:newCall|openCall|boundAll|recordCacheHit|recordFinished|outputLimit)$/],
+  ['open', '/src/core/route.ts', /^(?:newCall|openCall|recordCacheHit|recordFinished)$/],
   ['open', '/src/store/ledger/ledger.ts'],
   ['open', '/src/store/ledger/references.ts', /^(?:documentText|getDecision|getDataDocument|toDecision|ofId)$/],
   ['open', '/src/store/store.ts', /^(?:openCall|recordFinishedCall)$/],
