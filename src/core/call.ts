@@ -52,21 +52,16 @@ export function charged(mapping: Mapping, { isSandboxFree }: Pick<CallFacts, 'is
   return { ...rest, prices: NOTHING };
 }
 
-/** How a call ended. */
+/** How a call's last attempt ended. */
 interface Outcome {
   readonly statusCode: number;
   readonly errorCode: string | null;
-  /** Who is paid for it; undefined: nobody. */
-  readonly target: Target | undefined;
-  readonly attempts: readonly RoutingAttempt[];
-  readonly usage: Usage;
+  /** The target that is paid; undefined: nobody is. */
+  readonly target?: Target | undefined;
+  /** Default: nothing. */
+  readonly usage?: Usage | undefined;
   /** Undefined when nothing was produced. */
-  readonly cost: Cost | undefined;
-  /** Of attempts that failed; not part of `usage` and `cost`. */
-  readonly charges: readonly Charge[];
-  /** Why attempts failed, by their place; undefined: none has. */
-  readonly causes: readonly (AttemptCause | undefined)[] | undefined;
-  readonly times: CallTimes;
+  readonly cost?: Cost | undefined;
 }
 
 /** How long a call took, in milliseconds. */
@@ -173,7 +168,7 @@ export class Call {
   async settle(usage: Usage, statusCode = 200, errorCode: string | null = null): Promise<Cost> {
     if (this.target === undefined) throw new Error('a call that nobody served cannot be settled as served');
     const cost = this.costOf(usage, this.target.mapping);
-    await this.#book('settled', this.#outcome({ statusCode, errorCode, target: this.target, usage, cost }));
+    await this.#book('settled', { statusCode, errorCode, target: this.target, usage, cost });
     return withCharges(cost, this.charges);
   }
 
@@ -183,10 +178,7 @@ export class Call {
    */
   async fail(error: unknown): Promise<unknown> {
     const target = this.charges.length === 0 ? undefined : this.target;
-    await this.#book(
-      this.target === undefined ? 'released' : 'settled',
-      this.#outcome({ ...this.#codes(error), target }),
-    );
+    await this.#book(this.target === undefined ? 'released' : 'settled', { ...this.#codes(error), target });
     return error;
   }
 
@@ -197,15 +189,8 @@ export class Call {
   async breakOff(error: unknown, usage: Usage | undefined): Promise<unknown> {
     const { target } = this;
     const cost = usage === undefined || target === undefined ? undefined : this.costOf(usage, target.mapping);
-    await this.#book('settled', this.#outcome({ ...this.#codes(error), target, usage: usage ?? NO_USAGE, cost }));
+    await this.#book('settled', { ...this.#codes(error), target, usage, cost });
     return error;
-  }
-
-  #outcome(ended: Partial<Outcome> & Pick<Outcome, 'statusCode' | 'errorCode'>): Outcome {
-    const { attempts, charges } = this;
-    const causes = this.#causes;
-    const times = this.#times();
-    return { target: undefined, usage: NO_USAGE, cost: undefined, ...ended, attempts, charges, causes, times };
   }
 
   /** Counted from the request's arrival. */
@@ -223,7 +208,7 @@ export class Call {
 
   async #book(state: Settlement['state'], outcome: Outcome): Promise<void> {
     const { store, telemetry, rates } = this.#deps;
-    const booked = settlement(state, outcome, this.opened.reservation);
+    const booked = this.#settlement(state, outcome);
     rates.spend(this.facts.principal, booked.promptTokens + booked.completionTokens);
     // False: it was settled before, by a start after a crash.
     if (!(await store.settleCall(this.opened, booked))) return;
@@ -237,6 +222,51 @@ export class Call {
       costUsd: usdNumber(booked.cost),
     });
   }
+
+  /** What the ledger books: all attempts together, at the target that is paid. */
+  #settlement(state: Settlement['state'], outcome: Outcome): Settlement {
+    const { target, statusCode, errorCode } = outcome;
+    const { reservation } = this.opened;
+    const [usage, cost] = this.#whole(outcome);
+    const last = outcome.cost === undefined ? 0n : amountOf(outcome.cost, reservation);
+    return {
+      state,
+      cost: this.charged + last,
+      priceUnknown: cost !== undefined && (cost.unknownPrice ? reservation === undefined : cost.unpricedSearch),
+      costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
+      ...storedTokens(usage),
+      usageEstimated: usage.estimated,
+      providerId: target?.mapping.providerId ?? null,
+      modelId: target?.mapping.modelId ?? null,
+      providerKeyId: target?.credential.providerKeyId ?? null,
+      attemptsJson: this.#attemptsJson(),
+      statusCode,
+      errorCode,
+      ...this.#times(),
+    };
+  }
+
+  /** Usage and cost of the last attempt and of those before it. */
+  #whole({ usage = NO_USAGE, cost }: Outcome): [usage: Usage, cost: Cost | undefined] {
+    const [first, ...others] = this.charges;
+    if (first === undefined) return [usage, cost];
+    const all = sumUsage([usage, ...this.charges.map((charge) => charge.usage)]);
+    return [all, cost === undefined ? withCharges(first.cost, others) : withCharges(cost, this.charges)];
+  }
+
+  /** As `metadata.routing` has them, and why they failed. */
+  #attemptsJson(): string | null {
+    const { attempts } = this;
+    const causes = this.#causes;
+    if (attempts.length === 0) return null;
+    if (causes === undefined) return JSON.stringify(attempts);
+    return JSON.stringify(
+      attempts.map((attempt, place) => {
+        const cause = causes[place];
+        return cause === undefined ? attempt : { ...attempt, cause };
+      }),
+    );
+  }
 }
 
 /**
@@ -245,47 +275,6 @@ export class Call {
  */
 const amountOf = ({ total, unknownPrice }: Cost, reservation: Reservation | undefined): bigint =>
   unknownPrice && reservation !== undefined ? reservation.amount : total;
-
-/** What the answering attempt and those before it took. */
-function wholeOf({ usage, cost, charges }: Outcome): [usage: Usage, cost: Cost | undefined] {
-  const [first, ...others] = charges;
-  if (first === undefined) return [usage, cost];
-  const all = sumUsage([usage, ...charges.map((charge) => charge.usage)]);
-  return [all, cost === undefined ? withCharges(first.cost, others) : withCharges(cost, charges)];
-}
-
-function settlement(state: Settlement['state'], outcome: Outcome, reservation: Reservation | undefined): Settlement {
-  const { target, statusCode, errorCode, charges, times } = outcome;
-  const [usage, cost] = wholeOf(outcome);
-  const costs = [...charges.map((charge) => charge.cost), ...(outcome.cost === undefined ? [] : [outcome.cost])];
-  return {
-    state,
-    cost: costs.reduce((sum, each) => sum + amountOf(each, reservation), 0n),
-    priceUnknown: cost !== undefined && (cost.unknownPrice ? reservation === undefined : cost.unpricedSearch),
-    costDetailsJson: cost === undefined ? null : costDetailsJson(cost),
-    ...storedTokens(usage),
-    usageEstimated: usage.estimated,
-    providerId: target?.mapping.providerId ?? null,
-    modelId: target?.mapping.modelId ?? null,
-    providerKeyId: target?.credential.providerKeyId ?? null,
-    attemptsJson: attemptsJson(outcome),
-    statusCode,
-    errorCode,
-    ...times,
-  };
-}
-
-/** As `metadata.routing` has them, and why they failed. */
-function attemptsJson({ attempts, causes }: Outcome): string | null {
-  if (attempts.length === 0) return null;
-  if (causes === undefined) return JSON.stringify(attempts);
-  return JSON.stringify(
-    attempts.map((attempt, place) => {
-      const cause = causes[place];
-      return cause === undefined ? attempt : { ...attempt, cause };
-    }),
-  );
-}
 
 /** The parts that are not nothing, as decimal strings in USD. */
 function costDetailsJson(cost: Cost): string {
