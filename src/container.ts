@@ -24,8 +24,9 @@ import { type Listener, listen } from './http/server.ts';
 import { Load } from './http/state.ts';
 import { Closers } from './lib/collections.ts';
 import { compileAhead } from './lib/schemas.ts';
+import { sharpFault } from './lib/sharp.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
-import { pictureFault } from './mcp/preview.ts';
+
 import { REFUSAL_CODES } from './policy/archive/read-archive.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
@@ -137,10 +138,10 @@ async function build(
   warnOfLowPrices(config, telemetry);
   const models = namedModels(config, catalog, clock.now());
   for (const warning of [...sandboxWarnings(config, models), ...addressWarnings(config)]) telemetry.warn(warning);
-  const fault = pictureFault();
+  const fault = sharpFault();
   if (fault !== undefined) {
     telemetry.warn(
-      `The tools of /mcp that generate images are refused: ${fault}. Run \`npm ci\` with optional dependencies.`,
+      `The tools of /mcp that generate images are refused, and the sandbox draws nothing: ${fault}. Run \`npm ci\` with optional dependencies.`,
     );
   }
   const policy = await createPolicyKeeper({ config, clock, telemetry });

@@ -7,13 +7,13 @@ import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts
 import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validator } from '../lib/schemas.ts';
+import { sharpFault } from '../lib/sharp.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 import {
   defaultFilename,
   NotDecoded,
   type Picture,
   PictureDecoder,
-  pictureFault,
   pictureOf,
   picturesUnavailable,
   type ReadPicture,
@@ -129,7 +129,7 @@ async function generate(
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
-  const fault = pictureFault();
+  const fault = sharpFault();
   if (fault !== undefined) throw picturesUnavailable(fault);
   takeRate('images');
   const outcome = await generateImage(deps, principal, context, request);

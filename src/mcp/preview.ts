@@ -1,12 +1,11 @@
 import { accessSync, constants, realpathSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { Metadata, Sharp } from 'sharp';
 import { ConfigError } from '../config/variables.ts';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { Turns } from '../domain/turns.ts';
 import { makeFolders } from '../lib/files.ts';
+import { loadSharp, type Metadata, type Sharp, SharpUnavailable } from '../lib/sharp.ts';
 import { entryOf } from '../lib/text.ts';
 
 /** Clients cut a result at 1 MiB of JSON, in which these bytes take a third more. */
@@ -60,45 +59,19 @@ export interface Viewer {
   borrow(bytes: number): () => void;
 }
 
-const PLATFORM = `${process.platform}-${process.arch}`;
-
-/** Packages that hold sharp's native part for this platform: one of them is installed, with the other optional packages. */
-const NATIVE_PARTS = [PLATFORM, PLATFORM.replace('linux', 'linuxmusl'), 'wasm32'];
-
-/** Why no picture can be decoded here, as a sentence without its end; undefined: sharp's files are there. Loads nothing. */
-export function pictureFault(): string | undefined {
-  const isThere = NATIVE_PARTS.some((part) => {
-    try {
-      const { resolve } = createRequire(createRequire(import.meta.url).resolve('sharp'));
-      return resolve(`@img/sharp-${part}/sharp.node`) !== '';
-    } catch {
-      return false;
-    }
-  });
-  return isThere ? undefined : `sharp is not installed for ${PLATFORM}`;
-}
-
 /** The answer where the gateway, not the provider, is why a picture cannot be shown. */
 export const picturesUnavailable = (fault: string, cause?: unknown): ApiError =>
   new ApiError(503, 'pictures_unavailable', `This gateway cannot show pictures: ${fault}. Tell its operator.`, {
     cause,
   });
 
-async function loadSharp(): Promise<typeof import('sharp').default> {
-  try {
-    return (await import('sharp')).default;
-  } catch (error) {
-    throw picturesUnavailable(`sharp cannot be loaded on ${PLATFORM}`, error);
-  }
-}
-
-/** Loads sharp with the first image: gateways that make none keep the memory. */
 async function opened(bytes: Buffer): Promise<Sharp> {
-  const sharp = await loadSharp();
-  // One thread for each image, and nothing kept between images: many callers share this process.
-  sharp.concurrency(1);
-  sharp.cache(false);
-  return sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error' }).timeout({ seconds: LIMIT_SECONDS });
+  try {
+    const sharp = await loadSharp();
+    return sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error' }).timeout({ seconds: LIMIT_SECONDS });
+  } catch (error) {
+    throw error instanceof SharpUnavailable ? picturesUnavailable(error.message, error) : error;
+  }
 }
 
 /** What an image from a provider is, by its header. @throws Error for bytes that are no image of a known format */

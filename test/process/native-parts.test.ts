@@ -7,21 +7,29 @@ import { cliCommand } from '../../scripts/runtime.js';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { openDatabase } from '../../src/store/db/database.ts';
 import { bearer, JSON_TYPE } from '../support/chat.ts';
+import { pictured } from '../support/images.ts';
 import { type Answer, send } from '../support/request.ts';
 import { callRows } from '../support/rows.ts';
+import { startUpstream, type TestUpstream, upstreamEnv } from '../support/upstream.ts';
 import { ROOT, saying, start } from './running.ts';
 
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 let folder: string;
 let dataDir: string;
+let upstream: TestUpstream;
 
-beforeEach(() => {
+beforeEach(async () => {
+  upstream = await startUpstream();
+  upstream.begin(pictured());
   folder = mkdtempSync(path.join(tmpdir(), 'portcullis-parts-'));
   dataDir = path.join(folder, 'data');
 });
 
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(async () => {
+  await upstream.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** Copies the program into `folder`, without packages. */
 function copyProgram(): void {
@@ -50,6 +58,7 @@ const serve = () =>
     PORT: '0',
     MANAGEMENT_PORT: '0',
     ACCESS_LOG: 'off',
+    ...upstreamEnv('acme', upstream.origin, 'sandbox-image-max', 'sandbox-image-max=5/40'),
   });
 
 it('a start without the part of sharp for this platform says so in one line, and no picture is paid for that could not be shown', async () => {
@@ -65,7 +74,8 @@ it('a start without the part of sharp for this platform says so in one line, and
     post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: { prompt: 'a fox' } } });
 
   const shown = [await tool('generate-image'), await tool('generate-nano-banana')];
-  const rest = await post('/v1/images/generations', { prompt: 'a fox', size: '64x32' });
+  const draw = (model: string): Promise<Answer> => post('/v1/images/generations', { prompt: 'a fox', model });
+  const [passed, drawn] = [await draw('acme/sandbox-image-max'), await draw('sandbox/sandbox-image-plus')];
 
   expect(shown.map(({ json }) => json)).toEqual(
     shown.map(() =>
@@ -84,18 +94,19 @@ it('a start without the part of sharp for this platform says so in one line, and
       }),
     ),
   );
-  expect(rest.status).toBe(200);
+  expect([passed.status, drawn.status]).toEqual([200, 502]);
+  expect(drawn.text).toContain(`The sandbox cannot draw: sharp is not installed for ${PLATFORM}.`);
   running.child.kill('SIGTERM');
   const { code, stdout } = await running.ended;
   const lines = stdout.split('\n').filter((line) => line.includes('sharp'));
   expect([code, lines.length]).toEqual([0, 1]);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({
     level: 40,
-    msg: `The tools of /mcp that generate images are refused: sharp is not installed for ${PLATFORM}. Run \`npm ci\` with optional dependencies.`,
+    msg: `The tools of /mcp that generate images are refused, and the sandbox draws nothing: sharp is not installed for ${PLATFORM}. Run \`npm ci\` with optional dependencies.`,
   });
   const db = openDatabase(databasePath(dataDir), { readonly: true });
   try {
-    expect(callRows({ db }).map(({ statusCode }) => statusCode)).toEqual([200]);
+    expect(callRows({ db }).map(({ statusCode }) => statusCode)).toEqual([200, 502]);
   } finally {
     db.close();
   }
@@ -119,7 +130,7 @@ it('a start whose sharp cannot be loaded answers pictures with that, not with a 
       jsonrpc: '2.0',
       id: 1,
       method: 'tools/call',
-      params: { name: 'generate-image', arguments: { prompt: 'a fox' } },
+      params: { name: 'generate-image', arguments: { prompt: 'a fox', model: 'acme/sandbox-image-max' } },
     }),
   });
 

@@ -5,8 +5,8 @@ import type { ChatMessage, ChatRequest, FinishReason } from '../../generated/typ
 import { validator } from '../../lib/schemas.ts';
 import { entryOf } from '../../lib/text.ts';
 import { isRecord, parseJson } from '../wire/answer-json.ts';
-import { imageSize } from './draw-image.ts';
-import { imageTokens, type Painter } from './images.ts';
+import { imageSize, type Painter } from './draw-image.ts';
+import { imageTokens } from './images.ts';
 import { CREATED, completesChats, detailOf, TOKEN_LENGTH, textTokens } from './models.ts';
 import { beginEvents, type Fault, faultIn, faultOf, sendError, sendEvent, sendFault, sendJson } from './wire.ts';
 
@@ -267,7 +267,7 @@ async function illustrated(
   const detail = detailOf(request.model);
   const size = imageSize(undefined, undefined);
   if (detail === undefined || size === undefined) return said;
-  const drawn = await painter.draw(lastText(request), said.choices.length, size, detail, signal);
+  const drawn = await painter.draw({ prompt: lastText(request), size, detail }, said.choices.length, signal);
   const tokens = drawn.length * imageTokens(size, detail);
   const { prompt_tokens, completion_tokens, total_tokens } = said.usage;
   return {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { encode } from 'fast-png';
+import { Turns } from '../../domain/turns.ts';
+import { loadSharp } from '../../lib/sharp.ts';
 
 /** How finely a picture is drawn. */
 export type Detail = 'plain' | 'fine';
@@ -16,29 +17,74 @@ const STYLES: Readonly<Record<Detail, Style>> = {
   fine: { shades: 64, cells: 14 },
 };
 
-type Colour = [red: number, green: number, blue: number];
+/** One picture of a prompt. */
+export interface Subject {
+  readonly prompt: string;
+  readonly size: ImageSize;
+  readonly detail: Detail;
+}
+
+/** Pictures that may wait, of all requests; each request has one picture drawn at a time. */
+const MAX_WAITING = 32;
+const MAX_WAIT_MS = 20_000;
 
 /**
- * A PNG of the prompt's own pattern: soft bands, with a mirrored emblem in the middle. Colours, bands and emblem come from a hash
- * of the prompt, the level of detail and the picture's number, so the same request gives the same bytes.
+ * Draws pictures, one at a time: each takes one of the threads that also look up names, read and write files and hash passwords.
+ * Requests take turns, so that one for a single picture does not wait for ten of another.
  */
-export function drawImage(prompt: string, number: number, { width, height }: ImageSize, detail: Detail): Uint8Array {
-  const style = STYLES[detail];
-  const seed = seedOf(prompt, number, detail);
-  const data = drawBands({ width, height }, seed, style.shades);
-  drawEmblem(data, { width, height }, seed, style);
-  return encode({ width, height, data, depth: 8, channels: 1, palette: paletteOf(seed, style.shades) });
+export class Painter {
+  readonly #turns = new Turns({ what: 'pictures', maxWaiting: MAX_WAITING, maxWaitMs: MAX_WAIT_MS });
+  #requests = 0;
+
+  /** The pictures of one request in base64. @throws ApiError 503; the reason of `signal` once the caller has left */
+  async draw(subject: Subject, count: number, signal: AbortSignal): Promise<string[]> {
+    const request = this.#nextRequest();
+    const pictures: string[] = [];
+    for (let number = 0; number < count; number += 1) {
+      pictures.push(await this.#png(pictureOf(subject, number), request, signal));
+    }
+    return pictures;
+  }
+
+  /** A draft of the first picture: its background alone, in more shades from step to step. @param step 0 for the roughest */
+  draft(subject: Subject, step: number, signal: AbortSignal): Promise<string> {
+    const shades = Math.min(STYLES[subject.detail].shades, 2 ** (step + 2));
+    return this.#png(
+      svg(subject.size, background(subject.size, seedOf(subject, 0), shades)),
+      this.#nextRequest(),
+      signal,
+    );
+  }
+
+  #nextRequest(): string {
+    this.#requests += 1;
+    return String(this.#requests);
+  }
+
+  #png(drawing: string, request: string, signal: AbortSignal): Promise<string> {
+    return this.#turns.take(request, async () => {
+      signal.throwIfAborted();
+      const sharp = await loadSharp();
+      return (await sharp(Buffer.from(drawing)).removeAlpha().png().toBuffer()).toString('base64');
+    });
+  }
 }
 
-/** A draft of the same picture: its background alone, in more shades from step to step. */
-export function drawDraft(prompt: string, size: ImageSize, detail: Detail, step: number): Uint8Array {
-  const shades = Math.min(STYLES[detail].shades, 2 ** (step + 2));
-  const seed = seedOf(prompt, 0, detail);
-  const data = drawBands(size, seed, shades);
-  return encode({ ...size, data, depth: 8, channels: 1, palette: paletteOf(seed, shades) });
+/**
+ * The prompt's own pattern: rings, with a mirrored emblem in the middle. Colours, rings and emblem come from a hash of the prompt,
+ * the level of detail and the picture's number, so the same request gives the same picture.
+ */
+function pictureOf(subject: Subject, number: number): string {
+  const style = STYLES[subject.detail];
+  const seed = seedOf(subject, number);
+  return svg(subject.size, background(subject.size, seed, style.shades) + emblem(subject.size, seed, style));
 }
 
-const seedOf = (prompt: string, number: number, detail: Detail): Buffer =>
+/** Without blurred edges, so that the picture has no other colours than those in the drawing. */
+const svg = ({ width, height }: ImageSize, shapes: string): string =>
+  `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" shape-rendering="crispEdges">${shapes}</svg>`;
+
+const seedOf = ({ prompt, detail }: Subject, number: number): Buffer =>
   createHash('shake256', { outputLength: 64 })
     .update(JSON.stringify([prompt, number, detail]))
     .digest();
@@ -46,58 +92,41 @@ const seedOf = (prompt: string, number: number, detail: Detail): Buffer =>
 /** A byte of the seed as a part of one. */
 const partAt = (seed: Buffer, position: number): number => (seed[position] ?? 0) / 255;
 
-/** The background: the sum of a wave across and one down, in as many steps as there are shades. */
-function drawBands({ width, height }: ImageSize, seed: Buffer, shades: number): Uint8Array {
-  const across = wave(width, 1 + 4 * partAt(seed, 0), partAt(seed, 1));
-  const down = wave(height, 1 + 4 * partAt(seed, 2), partAt(seed, 3));
-  const data = new Uint8Array(width * height);
-  let position = 0;
-  for (const vertical of down) {
-    for (const horizontal of across) data[position++] = Math.floor((horizontal + vertical) * shades);
-  }
-  return data;
+/** A colour of the prompt's hue, or of the one `across` degrees from it. @param lightness in percent */
+const colour = (seed: Buffer, lightness: number, across = 0): string =>
+  `hsl(${(360 * partAt(seed, 4) + across) % 360} 60% ${lightness}%)`;
+
+/** Rings around a point of the picture, from a dark one to the lightest in the middle. */
+function background({ width, height }: ImageSize, seed: Buffer, shades: number): string {
+  const [x, y] = [width * partAt(seed, 0), height * partAt(seed, 1)];
+  const radius = Math.hypot(width, height) * (0.6 + 0.4 * partAt(seed, 2));
+  const rings = Array.from({ length: shades }, (_, shade) => {
+    const fill = colour(seed, 25 + (70 * shade) / shades);
+    if (shade === 0) return `<rect width="100%" height="100%" fill="${fill}"/>`;
+    return `<circle cx="${x}" cy="${y}" r="${radius * (1 - shade / shades)}" fill="${fill}"/>`;
+  });
+  return rings.join('');
 }
 
-/** Values from 0 to below a half. */
-const wave = (length: number, turns: number, phase: number): Float64Array =>
-  Float64Array.from({ length }, (_, step) => 0.2499 * (1 + Math.sin(2 * Math.PI * (turns * (step / length) + phase))));
-
-/** A symmetric figure over the middle half of the picture, in the colour that follows the shades. */
-function drawEmblem(data: Uint8Array, { width, height }: ImageSize, seed: Buffer, { shades, cells }: Style): void {
+/** A symmetric figure over the middle half of the picture, in the colour opposite to the background's. */
+function emblem({ width, height }: ImageSize, seed: Buffer, { cells }: Style): string {
   const cell = Math.max(1, Math.floor(Math.min(width, height) / 2 / cells));
   const left = Math.floor((width - cell * cells) / 2);
   const top = Math.floor((height - cell * cells) / 2);
+  const squares: string[] = [];
   for (let line = 0; line < cells; line++) {
     for (let column = 0; column < cells; column++) {
       if (!isFilled(seed, line, Math.min(column, cells - 1 - column), cells)) continue;
-      for (let y = top + line * cell; y < top + (line + 1) * cell; y++) {
-        const start = y * width + left + column * cell;
-        data.fill(shades, start, start + cell);
-      }
+      squares.push(`M${left + column * cell} ${top + line * cell}h${cell}v${cell}h${-cell}z`);
     }
   }
+  return `<path d="${squares.join('')}" fill="${colour(seed, 60, 180)}"/>`;
 }
 
 /** One bit of the seed for each cell of the left half. */
 function isFilled(seed: Buffer, line: number, column: number, cells: number): boolean {
   const bit = line * (cells / 2) + column;
   return (((seed[16 + (bit >> 3)] ?? 0) >> (bit & 7)) & 1) === 1;
-}
-
-/** From a dark to a light tint of one hue, then the emblem's colour, of the hue across. */
-function paletteOf(seed: Buffer, shades: number): Colour[] {
-  const hue = partAt(seed, 4);
-  const tints = Array.from({ length: shades }, (_, shade) => colour(hue, 0.25 + 0.7 * (shade / shades)));
-  return [...tints, colour(hue + 0.5, 0.6)];
-}
-
-/** Red, green and blue of a hue (0 to 1, round and round) at a lightness between 0 and 1. */
-function colour(hue: number, lightness: number): Colour {
-  const channel = (shift: number): number => {
-    const strength = 0.5 + 0.5 * Math.cos(2 * Math.PI * (hue + shift));
-    return Math.round(255 * (lightness * (0.4 + 0.6 * strength)));
-  };
-  return [channel(0), channel(1 / 3), channel(2 / 3)];
 }
 
 /** A picture's sides in pixels. */

@@ -1,11 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { Worker } from 'node:worker_threads';
 import type { ImageRequest } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
-import { Threads } from '../../lib/threads.ts';
 import { parseJson } from '../wire/answer-json.ts';
-import { type Detail, type ImageSize, imageSize, MAX_SIDE } from './draw-image.ts';
-import type { DrawQuestion } from './draw-worker.ts';
+import { type Detail, type ImageSize, imageSize, MAX_SIDE, type Painter, type Subject } from './draw-image.ts';
 import { CREATED, detailOf, textTokens } from './models.ts';
 import { beginEvents, faultIn, sendError, sendEvent, sendFault, sendJson } from './wire.ts';
 
@@ -41,30 +38,32 @@ export async function generateImages(
     sendError(response, 400, 'invalid_request', refusal ?? `The sandbox draws sides of 16 to ${MAX_SIDE} pixels.`);
     return;
   }
+  const subject: Subject = { prompt: request.prompt, size, detail };
   if (request.stream === true) {
-    await streamImage(request, response, painter, { size, detail, signal });
+    await streamImage(subject, request.partial_images ?? 0, response, painter, signal);
     return;
   }
-  const images = await painter.draw(request.prompt, request.n ?? 1, size, detail, signal);
-  sendJson(response, 200, { created: CREATED, ...answer(request, images, size, detail) });
+  const images = await painter.draw(subject, request.n ?? 1, signal);
+  sendJson(response, 200, { created: CREATED, ...answer(images, subject) });
 }
 
 /** Drafts, then the picture. */
 async function streamImage(
-  request: ImageRequest,
+  subject: Subject,
+  drafts: number,
   response: ServerResponse,
   painter: Painter,
-  { size, detail, signal }: { readonly size: ImageSize; readonly detail: Detail; readonly signal: AbortSignal },
+  signal: AbortSignal,
 ): Promise<void> {
   const send = (name: string, event: object): void =>
     sendEvent(response, JSON.stringify({ type: name, created_at: CREATED, ...event }), name);
   beginEvents(response);
-  for (let step = 0; step < (request.partial_images ?? 0); step++) {
-    const draft = await painter.draft(request.prompt, step, size, detail, signal);
-    send('image_generation.partial_image', { ...formOf(size), b64_json: draft, partial_image_index: step });
+  for (let step = 0; step < drafts; step++) {
+    const draft = await painter.draft(subject, step, signal);
+    send('image_generation.partial_image', { ...formOf(subject.size), b64_json: draft, partial_image_index: step });
   }
-  const images = await painter.draw(request.prompt, 1, size, detail, signal);
-  const { data, ...whole } = answer(request, images, size, detail);
+  const images = await painter.draw(subject, 1, signal);
+  const { data, ...whole } = answer(images, subject);
   send('image_generation.completed', { ...whole, ...data[0] });
   response.end();
 }
@@ -86,8 +85,8 @@ export const imageTokens = ({ width, height }: ImageSize, detail: Detail): numbe
 
 const formOf = ({ width, height }: ImageSize): object => ({ output_format: 'png', size: `${width}x${height}` });
 
-function answer(request: ImageRequest, images: readonly string[], size: ImageSize, detail: Detail) {
-  const input = textTokens(request.prompt);
+function answer(images: readonly string[], { prompt, size, detail }: Subject) {
+  const input = textTokens(prompt);
   const output = images.length * imageTokens(size, detail);
   return {
     ...formOf(size),
@@ -98,46 +97,5 @@ function answer(request: ImageRequest, images: readonly string[], size: ImageSiz
       output_tokens: output,
       total_tokens: input + output,
     },
-  };
-}
-
-/** Draws pictures next to the serving thread, which a few of them would stop for seconds. */
-export interface Painter {
-  /** Pictures of one request in base64. @throws ThreadsBusy; whatever ends the drawing once the caller has left */
-  draw(prompt: string, count: number, size: ImageSize, detail: Detail, signal: AbortSignal): Promise<string[]>;
-  /** A draft of the first picture. @param step 0 for the roughest */
-  draft(prompt: string, step: number, size: ImageSize, detail: Detail, signal: AbortSignal): Promise<string>;
-  close(): Promise<void>;
-}
-
-/** Requests that may wait for a picture of another. */
-const MAX_WAITING = 32;
-const LIMIT_MS = 20_000;
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
-
-export function createPainter(): Painter {
-  const threads = new Threads<DrawQuestion, string>({
-    start: () => new Worker(new URL('./draw-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS }),
-    most: 1,
-    maxWaiting: MAX_WAITING,
-    limitMs: LIMIT_MS,
-  });
-  let requests = 0;
-  const nextShare = (): string => {
-    requests += 1;
-    return String(requests);
-  };
-  return {
-    async draw(prompt, count, size, detail, signal) {
-      const share = nextShare(); // Picture by picture, so that a request for one does not wait for ten of another.
-      const pictures: string[] = [];
-      for (let number = 0; number < count; number += 1) {
-        pictures.push(await threads.ask({ prompt, number, isDraft: false, size, detail }, { share, signal }));
-      }
-      return pictures;
-    },
-    draft: (prompt, step, size, detail, signal) =>
-      threads.ask({ prompt, number: step, isDraft: true, size, detail }, { share: nextShare(), signal }),
-    close: () => threads.close(),
   };
 }

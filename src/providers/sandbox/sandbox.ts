@@ -1,9 +1,11 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { ThreadsBusy } from '../../lib/threads.ts';
+import { ApiError } from '../../domain/errors.ts';
+import { SharpUnavailable } from '../../lib/sharp.ts';
 import { completeChat, type SandboxPace } from './chat.ts';
-import { createPainter, generateImages } from './images.ts';
+import { Painter } from './draw-image.ts';
+import { generateImages } from './images.ts';
 import { ALL_MODELS } from './models.ts';
 import { moderate } from './moderations.ts';
 import { readBody, sendError, sendJson } from './wire.ts';
@@ -27,7 +29,7 @@ const SLOW: SandboxPace = { firstByteMs: 1500, chunkMs: 100 };
  * pages that give their own name to its address, are turned away.
  */
 export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
-  const painter = createPainter();
+  const painter = new Painter();
   const key = randomBytes(32).toString('base64url');
   let host = '';
   const routes: Readonly<Record<string, Route>> = {
@@ -54,7 +56,6 @@ export async function startSandbox(slow: SandboxPace = SLOW): Promise<Sandbox> {
       server.close();
       server.closeAllConnections();
       await closed;
-      await painter.close();
     },
   };
 }
@@ -92,8 +93,10 @@ async function serve(
     else await route(body, response, left.signal);
   } catch (error) {
     if (left.signal.aborted) return;
-    if (error instanceof ThreadsBusy)
-      sendError(response, 503, 'overloaded', 'The sandbox has too many pictures to draw.');
+    if (response.headersSent) response.destroy();
+    else if (error instanceof ApiError) sendError(response, error.status, error.code, error.message);
+    else if (error instanceof SharpUnavailable)
+      sendError(response, 500, 'pictures_unavailable', `The sandbox cannot draw: ${error.message}.`);
     else response.destroy(error instanceof Error ? error : undefined);
   }
 }

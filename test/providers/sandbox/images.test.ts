@@ -1,8 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import { decode } from 'fast-png';
 import OpenAI from 'openai';
+import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Sandbox, startSandbox } from '../../../src/providers/sandbox/sandbox.ts';
+import { pngSize } from '../../support/images.ts';
 
 let sandbox: Sandbox;
 let client: OpenAI;
@@ -31,10 +32,14 @@ async function pictures(more: More = {}): Promise<string[]> {
   return data.map(({ b64_json: image = '' }) => image);
 }
 
-const sizeOf = (image = '') => {
-  const { width, height } = decode(Buffer.from(image, 'base64'));
-  return [width, height];
-};
+/** The colours of a picture in base64, which is decoded for them. */
+async function coloursOf(image = ''): Promise<Set<number>> {
+  const { data, info } = await sharp(Buffer.from(image, 'base64'), { failOn: 'error' })
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  expect(info.channels).toBe(3);
+  return new Set(Array.from({ length: data.length / 3 }, (_, pixel) => data.readUIntBE(3 * pixel, 3)));
+}
 
 describe('the images of the sandbox', () => {
   it('are PNG files of the size asked for, with usage in OpenAI’s form', async () => {
@@ -52,7 +57,7 @@ describe('the images of the sandbox', () => {
         total_tokens: 7,
       },
     });
-    expect(answer.data?.map(({ b64_json: image }) => sizeOf(image))).toEqual([
+    expect(answer.data?.map(({ b64_json: image }) => pngSize(image))).toEqual([
       [64, 32],
       [64, 32],
     ]);
@@ -70,11 +75,17 @@ describe('the images of the sandbox', () => {
 
   it('use every shade of their model, and the colour of the emblem', async () => {
     const colours = async (model: string) => {
-      const [image = ''] = await pictures({ model, size: '512x512' });
-      return new Set(decode(Buffer.from(image, 'base64')).data).size;
+      const [image] = await pictures({ model, size: '512x512' });
+      return (await coloursOf(image)).size;
     };
 
     expect([await colours('sandbox-image-plus'), await colours('sandbox-image-max')]).toEqual([17, 65]);
+  });
+
+  it('are small files, even the largest', async () => {
+    const [image = ''] = await pictures({ model: 'sandbox-image-max', size: '2048x2048' });
+
+    expect(image.length).toBeLessThan(512 * 1024);
   });
 
   it.each<[string, More, number[]]>([
@@ -85,7 +96,7 @@ describe('the images of the sandbox', () => {
     ['an extreme aspect ratio', { size: null, aspect_ratio: '99:1' }, [1024, 16]],
     ['a size and an aspect ratio', { size: '16x48', aspect_ratio: '16:9' }, [16, 48]],
   ])('are drawn with %s', async (_name, more, size) => {
-    expect((await pictures(more)).map(sizeOf)).toEqual([size]);
+    expect((await pictures(more)).map((image) => pngSize(image))).toEqual([size]);
   });
 
   it.each<[string, object, number]>([
@@ -128,7 +139,7 @@ describe('drawing', () => {
     });
     for (; !drawn; turns += 1) await setImmediate();
 
-    expect((await drawing).map(sizeOf)).toEqual([
+    expect((await drawing).map((image) => pngSize(image))).toEqual([
       [2048, 2048],
       [2048, 2048],
     ]);
