@@ -112,10 +112,8 @@ async function build(
     durability: config.durability,
     create: true,
     auditKey: signingKey.key,
-    onCommit: (durationMs) => {
-      telemetry.committed(durationMs);
-      checkpointer.committed();
-    },
+    onCommit: telemetry.committed,
+    checkpointer,
     onOverReservation: telemetry.overReservation,
   });
   closers.add(() => store.close());

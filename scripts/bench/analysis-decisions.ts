@@ -1,12 +1,12 @@
 import { decisionRecord } from '../../src/core/authorize.ts';
-import { bytesOfId, idsFrom, newId } from '../../src/domain/id.ts';
+import { bytesOfId, dayOfNumber, idsFrom, newId, numbersFrom } from '../../src/domain/id.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { denialReason } from '../../src/policy/denial.ts';
 import { inputDocument } from '../../src/policy/input-document.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
-import { CALL_STATES, dayOfNumber, numbersFrom } from '../../src/store/ledger/statements.ts';
+import { CALL_STATES } from '../../src/store/ledger/statements.ts';
 import type { Store } from '../../src/store/store.ts';
 import { activeMappings, keySubjects, type World, type WorldKey } from '../../src/workbench/world/world.ts';
 

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { bytesOfId, idsFrom } from '../../src/domain/id.ts';
+import { bytesOfId, dayOfNumber, idsFrom, numbersFrom } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/domain/time.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
 import { hasNextBlock } from '../../src/store/ledger/call-index.ts';
 import { createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
-import { CALL_STATES, dayOfNumber, numbersFrom } from '../../src/store/ledger/statements.ts';
+import { CALL_STATES } from '../../src/store/ledger/statements.ts';
 import { createStore } from '../../src/store/store.ts';
 
 export const CALLS = 1_000_000;

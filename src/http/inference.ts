@@ -1,23 +1,22 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { ModelListOptions } from '../catalog/model-list.ts';
+import { toApiError } from '../core/authorize.ts';
 import type { Authenticate } from '../core/caller.ts';
 import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
 import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts';
 import type { ListModels, ModelListBytes } from '../core/list-models.ts';
 import { type ModerateDeps, moderate } from '../core/moderate.ts';
+import { type JsonText, WrittenAnswer } from '../core/provider-answer.ts';
 import { lacksModel, unknownModel, withDefaultModel } from '../core/resolve.ts';
+import { type ApiError, invalidRequest } from '../domain/errors.ts';
 import { validator } from '../lib/schemas.ts';
-import {
-  type MetadataForm,
-  metadataForm,
-  type SendEventsDeps,
-  sendEvents,
-  sendJsonText,
-  writtenInForm,
-} from './answer.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
 import { apiKeyToken, callContext, type LimitRateDeps, limitKey, principalOf, setPrincipal } from './authenticate.ts';
 import { checkedBody } from './body.ts';
 import { pathParameter } from './master/master-route.ts';
 import type { GatewayId } from './operations/gateway-operations.ts';
+import { isOurFault } from './pipeline.ts';
 import { flag } from './query.ts';
 import type { Handlers } from './routes.ts';
 import type { AppContext, AppMiddleware } from './state.ts';
@@ -146,3 +145,202 @@ export const modelsHandlers = (deps: ModelsRouteDeps) =>
     listModels: listRoute(deps),
     getModel: oneRoute(deps),
   }) satisfies Partial<Handlers<GatewayId>>;
+
+/** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
+function sendJsonText(ctx: AppContext, json: JsonText): void {
+  if (typeof json === 'string') {
+    // As a string, Node sends it in one piece with the head.
+    begin(ctx, Buffer.byteLength(json)).end(json);
+    return;
+  }
+  const res = begin(
+    ctx,
+    json.reduce((sum, piece) => sum + piece.length, 0),
+  );
+  for (const piece of json) res.write(piece);
+  res.end();
+}
+
+function begin(ctx: AppContext, length: number): ServerResponse {
+  ctx.respond = false;
+  return ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
+}
+
+/** How `metadata` is written: as the specification has it, or, for SDKs that type it so, with every value a string. */
+export type MetadataForm = 'object' | 'strings';
+
+/** What the caller asks for by the header `x-metadata-form`, else what is configured. @throws ApiError 400 for another word */
+export function metadataForm({ req }: Pick<AppContext, 'req'>, configured: MetadataForm): MetadataForm {
+  const asked = req.headers['x-metadata-form'];
+  if (asked === undefined) return configured;
+  if (asked === 'object' || asked === 'strings') return asked;
+  throw invalidRequest('The header x-metadata-form must be object or strings.');
+}
+
+/** An answer, or a chunk of one, with its `metadata` in a form. Lists become JSON text. */
+function inForm<T extends { readonly metadata?: object }>(answer: T, form: MetadataForm): object {
+  const { metadata } = answer;
+  if (form === 'object' || metadata === undefined) return answer;
+  const strings = Object.entries(metadata).map(([name, value]) => [
+    name,
+    typeof value === 'object' ? JSON.stringify(value) : String(value),
+  ]);
+  return { ...answer, metadata: Object.fromEntries(strings) };
+}
+
+/** The same of what is written already but for the gateway's fields. */
+const writtenInForm = (answer: WrittenAnswer<{ readonly metadata?: object }>, form: MetadataForm): JsonText =>
+  answer.json(inForm(answer.ours, form));
+
+interface SendEventsDeps {
+  readonly telemetry: Telemetry;
+  readonly keepAliveMs: number;
+}
+
+/** Answers a call with a stream of events, each with its `metadata` in a form. */
+const sendEvents = <Event extends { readonly metadata?: object }>(
+  deps: SendEventsDeps,
+  ctx: AppContext,
+  events: AsyncIterable<Event | WrittenAnswer<Event>>,
+  form: MetadataForm,
+  { nameOf, end }: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
+): Promise<void> =>
+  sendFormed(deps, ctx, events, {
+    ...(nameOf === undefined ? {} : { nameOf: (event) => nameOf(event instanceof WrittenAnswer ? event.ours : event) }),
+    ...(end === undefined ? {} : { end }),
+    formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
+  });
+
+/** Answers with a stream of events, each as `formed` gives it. */
+export async function sendFormed<Chunk extends object>(
+  { telemetry, keepAliveMs }: SendEventsDeps,
+  ctx: AppContext,
+  chunks: AsyncIterable<Chunk>,
+  options: Pick<EventStreamOptions<Chunk>, 'formed' | 'nameOf' | 'end'>,
+): Promise<void> {
+  await writeEventStream(ctx.res, chunks, {
+    ...options,
+    signal: ctx.state.signal,
+    keepAliveMs,
+    onFailure(failure) {
+      ctx.state.errorCode = failure.code;
+      // The attempt logs a stream that a provider broke.
+      if (isOurFault(failure)) telemetry.failure(ctx.state.requestId, failure);
+    },
+  });
+  ctx.respond = false;
+}
+
+interface EventStreamOptions<Chunk extends object> {
+  /** Aborted when the client has left. */
+  signal: AbortSignal;
+  /** Milliseconds without a byte after which a comment line keeps proxies from closing the connection. */
+  keepAliveMs: number;
+  /** A chunk as this caller wants it, as an object or as JSON. */
+  formed(chunk: Chunk): object | JsonText;
+  /** The SSE name of an event. Default: events have none. */
+  nameOf?(chunk: Chunk): string;
+  /** Data of one more event that says that nothing follows. Default: none. */
+  end?: string;
+  /** Told of a failure after the first byte, which the status can no longer tell. */
+  onFailure(failure: ApiError): void;
+}
+
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+};
+
+/** Characters that are held until they are written: beyond, no back-pressure would reach them. */
+const MOST_JOINED = 16 * 1024;
+
+/**
+ * An answer of server-sent events. What one turn of the event loop brings, as a rule one read of the upstream, is written in one
+ * piece: a write costs more than an event.
+ */
+class EventWriter {
+  readonly #res: ServerResponse;
+  readonly #quiet: NodeJS.Timeout;
+  #joined = '';
+
+  constructor(res: ServerResponse, keepAliveMs: number) {
+    this.#res = res;
+    this.#quiet = setInterval(() => {
+      this.#commit();
+      res.write(': keep-alive\n\n');
+    }, keepAliveMs);
+  }
+
+  event(data: object | JsonText, name?: string): void {
+    this.#commit();
+    const line = name === undefined ? 'data: ' : `event: ${name}\ndata: `;
+    if (Array.isArray(data)) {
+      this.#flush();
+      for (const piece of [line, ...data, '\n\n']) this.#res.write(piece);
+      return;
+    }
+    // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
+    if (this.#joined === '') process.nextTick(() => this.#flush());
+    this.#joined += `${line}${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+    if (this.#joined.length >= MOST_JOINED) this.#flush();
+  }
+
+  /** @param data of a last event, if there is one */
+  end(data?: string): void {
+    this.#commit();
+    this.#res.end(data === undefined ? this.#joined : `${this.#joined}data: ${data}\n\n`);
+    this.#joined = '';
+  }
+
+  /** Ends the comments. What was written before is still sent. */
+  close(): void {
+    clearInterval(this.#quiet);
+  }
+
+  #commit(): void {
+    if (!this.#res.headersSent) this.#res.writeHead(200, HEADERS);
+  }
+
+  #flush(): void {
+    if (this.#joined === '') return;
+    this.#res.write(this.#joined);
+    this.#joined = '';
+    this.#quiet.refresh();
+  }
+}
+
+/** Waits until the client has taken what was written: a slow client must not make memory grow. Ends early when it leaves. */
+async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await once(res, 'drain', { signal }).catch(() => undefined);
+}
+
+/**
+ * Writes chunks as server-sent events. The first byte, a chunk or a comment, commits status 200; a failure before
+ * it is thrown (and gets its own status), a failure after it is an event of the stream, and the stream then ends without its `end`
+ * (src/core/README.md, "streams").
+ */
+export async function writeEventStream<Chunk extends object>(
+  res: ServerResponse,
+  chunks: AsyncIterable<Chunk>,
+  { signal, keepAliveMs, formed, nameOf, end, onFailure }: EventStreamOptions<Chunk>,
+): Promise<void> {
+  const writer = new EventWriter(res, keepAliveMs);
+  try {
+    for await (const chunk of chunks) {
+      writer.event(formed(chunk), nameOf?.(chunk));
+      if (res.writableNeedDrain) await drained(res, signal);
+      if (signal.aborted) return;
+    }
+    writer.end(end);
+  } catch (error) {
+    if (!res.headersSent) throw error;
+    const failure = toApiError(error);
+    // That the client left is no failure, unless what it left behind could not be recorded.
+    if (!signal.aborted || isOurFault(failure)) onFailure(failure);
+    writer.end(JSON.stringify(failure.envelope()));
+  } finally {
+    writer.close();
+  }
+}

@@ -17,7 +17,7 @@ import type { BodyLimits } from './body.ts';
 import { departureOf, leaveUnread } from './connections.ts';
 import { descriptionHandlers, healthHandlers, type Readiness } from './operational.ts';
 import { COMMON } from './operations/operation.ts';
-import { pageFaults } from './pages/html.ts';
+import { pageFaultForm } from './pages/html.ts';
 import { methodNotAllowed, nothingThere, register } from './routes.ts';
 import { type AppContext, type AppMiddleware, type Load, RequestState } from './state.ts';
 
@@ -57,7 +57,6 @@ export function createApp(
   if (deps.allowedOrigins.length > 0) app.use(crossOrigin(deps.allowedOrigins));
   app
     .use(errorEnvelope(telemetry))
-    .use(pageFaults)
     .use(query)
     .use(clientAddress(deps.trustedProxies))
     .use(overload(deps.load))
@@ -231,7 +230,7 @@ function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): vo
     return;
   }
   ctx.status = error.status;
-  const { faultForm } = ctx.state;
+  const faultForm = ctx.state.faultForm ?? pageFaultForm(ctx);
   ctx.set({ ...error.headers, ...faultForm?.headers(error) });
   ctx.type = faultForm?.type ?? 'application/json';
   ctx.body = faultForm?.text(error) ?? JSON.stringify(error.envelope());

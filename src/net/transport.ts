@@ -3,9 +3,8 @@ import { Client, type Dispatcher, Pool } from 'undici';
 import type { Endpoint } from '../domain/address.ts';
 import { getOrMake } from '../lib/collections.ts';
 import { type AddressPolicy, createLookUps, guardedConnector, type LookUps } from './address-policy.ts';
-import { Connection } from './connection.ts';
 import type { ParsedJson } from './event-stream.ts';
-import { Exchange, type OutboundResponse } from './exchange.ts';
+import { Connection, Exchange, type OutboundResponse } from './exchange.ts';
 import { PARSER_HEADER_BYTES, type Room, TransportError } from './transport-error.ts';
 
 export interface TransportOptions {

@@ -2,9 +2,8 @@ import { ApiError } from '../domain/errors.ts';
 import type { Bounds } from '../domain/limits.ts';
 import type { OrganizationProviders } from '../domain/provider.ts';
 import type { Clock } from '../domain/time.ts';
-import { type Database, type Durability, openDatabase } from './db/database.ts';
-import { Freshness } from './db/freshness.ts';
-import { classify } from './db/sqlite-file.ts';
+import { type Checkpointer, type Database, type Durability, Freshness, openDatabase } from './db/database.ts';
+import { classify, isBusy, StoreUnavailable } from './db/sqlite-file.ts';
 import {
   type Candidate,
   createLedger,
@@ -15,7 +14,6 @@ import {
   type Settlement,
 } from './ledger/ledger.ts';
 import { createCallReferences, type DecisionRecord } from './ledger/references.ts';
-import { GroupWriter, SettlementRetries } from './ledger/writer.ts';
 import { createOrganizationProviders } from './providers/organization-providers.ts';
 import { type CompiledRules, createRuleRevision, prepareSubjectRules } from './rules/rules.ts';
 import { createBudgetReads, createKeyReads, type KeyCredential } from './tenants/key-credential.ts';
@@ -34,6 +32,8 @@ export interface StoreOptions {
   queueCapacity?: number;
   /** Told how long each transaction of the writer took, in milliseconds, whether it was committed or undone. */
   onCommit?: (durationMs: number) => void;
+  /** Writes checkpoints elsewhere. Default: the writer's connection writes them. */
+  checkpointer?: Pick<Checkpointer, 'committed'>;
   /** Told of a call that cost more than was held back for it: its provider reported more than the bound. */
   onOverReservation?: (callId: string, cost: bigint, reserved: bigint) => void;
 }
@@ -92,7 +92,15 @@ const ignored = (): void => undefined;
 
 /** Opens the store; throws when the database is missing (without `create`) or of another schema version. */
 export function createStore(options: StoreOptions): Store {
-  const { path, clock, queueCapacity, onCommit = ignored, onOverReservation, ...databaseOptions } = options;
+  const {
+    path,
+    clock,
+    queueCapacity,
+    onCommit = ignored,
+    checkpointer,
+    onOverReservation,
+    ...databaseOptions
+  } = options;
   const db = openDatabase(path, databaseOptions);
   const freshness = new Freshness(db.connection);
   const references = createCallReferences(db);
@@ -106,6 +114,7 @@ export function createStore(options: StoreOptions): Store {
     } finally {
       references.ended(committed);
       onCommit(performance.now() - startedAt);
+      checkpointer?.committed();
     }
   }, queueCapacity);
   const organizationProviders = createOrganizationProviders(db, freshness);
@@ -197,4 +206,159 @@ export function createRecordingCheck(store: Pick<Store, 'write'>, clock: Clock):
       );
     return answer;
   };
+}
+
+interface QueuedOperation {
+  /** Runs the operation in the open transaction; what it returns tells its caller, once the transaction is committed. */
+  run(): () => void;
+  reject(error: unknown): void;
+}
+
+/**
+ * The one ordered writer. Operations of one turn of the event loop share a transaction; none is acknowledged before its
+ * transaction is committed. Operations are synchronous, and may run a second time after their group was rolled back, so they
+ * must have no effect but on the database.
+ */
+export class GroupWriter {
+  readonly #transaction: Database['transaction'];
+  readonly #capacity: number;
+  #queue: QueuedOperation[] = [];
+
+  /** @param capacity operations that may wait; further ones are refused with `StoreUnavailable`. */
+  constructor(transaction: Database['transaction'], capacity = 10_000) {
+    this.#transaction = transaction;
+    this.#capacity = capacity;
+  }
+
+  /** Operations that wait. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Resolves with the operation's result after it is committed; rejects with what it threw, or with `StoreUnavailable`. */
+  enqueue<T>(operation: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#queue.length >= this.#capacity) {
+        reject(new StoreUnavailable(new Error('The queue of writes is full.')));
+        return;
+      }
+      if (this.#queue.length === 0) setImmediate(() => this.flush());
+      this.#queue.push({
+        run: () => {
+          const result = operation();
+          return () => resolve(result);
+        },
+        reject,
+      });
+    });
+  }
+
+  /** Runs and commits everything that waits, now. */
+  flush(): void {
+    const group = this.#queue;
+    this.#queue = [];
+    if (group.length === 0) return;
+    try {
+      this.#commit(group);
+    } catch (error) {
+      this.#afterFailure(group, error);
+    }
+  }
+
+  #commit(group: readonly QueuedOperation[]): void {
+    const acknowledgements = this.#transaction(() => group.map((operation) => operation.run()));
+    for (const acknowledge of acknowledgements) acknowledge();
+  }
+
+  /** A lock held by another process fails the whole group at once; any other fault is kept to the operation that caused it. */
+  #afterFailure(group: readonly QueuedOperation[], error: unknown): void {
+    if (group.length === 1 || isBusy(error)) {
+      for (const operation of group) operation.reject(classify(error));
+      return;
+    }
+    for (const operation of group) {
+      try {
+        this.#commit([operation]);
+      } catch (cause) {
+        operation.reject(classify(cause));
+      }
+    }
+  }
+}
+
+/** After so many tries, about five seconds, the caller gets the error; the settlement is still kept. */
+const TRIES_FOR_CALLER = 10;
+const QUICK_WAIT_MS = 300;
+const SLOW_WAIT_MS = 5000;
+
+interface KeptSettlement {
+  readonly settle: () => Promise<boolean>;
+  readonly resolve: (booked: boolean) => void;
+  readonly reject: (error: unknown) => void;
+  tries: number;
+}
+
+/**
+ * Settlements that the database could not take, tried again for as long as the process lives: what a call cost is known only
+ * here, and what is held back for it stays so until it is booked. Trying twice is safe: a row is settled only while it is open.
+ */
+export class SettlementRetries {
+  readonly #capacity: number;
+  readonly #kept = new Set<KeptSettlement>();
+  #timer: NodeJS.Timeout | undefined;
+  #isQuick = false;
+  #closed = false;
+
+  /** @param capacity settlements that are kept; further ones are left to the recovery at the next start. */
+  constructor(capacity = 5000) {
+    this.#capacity = capacity;
+  }
+
+  /** @throws what `settle` throws; `StoreUnavailable` only after ten tries, and then it may be booked later. */
+  async run(settle: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await settle();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || this.#closed || this.#kept.size >= this.#capacity) throw error;
+      const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+      const kept = { settle, resolve, reject, tries: 1 };
+      this.#kept.add(kept);
+      this.#retryLater(kept);
+      return promise;
+    }
+  }
+
+  /** Hands all that is kept to the writer for the last time; what fails then is left to the recovery. */
+  close(): void {
+    this.#closed = true;
+    this.#retryAll();
+  }
+
+  #retryLater({ tries }: KeptSettlement): void {
+    const quick = tries < TRIES_FOR_CALLER;
+    if (this.#timer !== undefined && (this.#isQuick || !quick)) return;
+    clearTimeout(this.#timer);
+    this.#isQuick = quick;
+    this.#timer = setTimeout(() => this.#retryAll(), quick ? QUICK_WAIT_MS : SLOW_WAIT_MS).unref();
+  }
+
+  /** All in one turn, so that they share a transaction: waiting for another process's lock stops everything else. */
+  #retryAll(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const kept of this.#kept) void this.#retry(kept);
+  }
+
+  async #retry(kept: KeptSettlement): Promise<void> {
+    try {
+      kept.resolve(await kept.settle());
+      this.#kept.delete(kept);
+    } catch (error) {
+      kept.tries += 1;
+      const willRetry = error instanceof StoreUnavailable && !this.#closed;
+      if (!willRetry || kept.tries >= TRIES_FOR_CALLER) kept.reject(error);
+      if (willRetry) this.#retryLater(kept);
+      else this.#kept.delete(kept);
+    }
+  }
 }

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { EventLoop, type Section } from '../../src/telemetry/event-loop.ts';
+import { EventLoop, type Section } from '../../src/telemetry/telemetry.ts';
 import { saying, serve } from '../process/running.ts';
 import { bearer, hello, JSON_TYPE } from '../support/chat.ts';
 import { metricsOf } from '../support/exposition.ts';

@@ -16,7 +16,7 @@ describe('a step', () => {
   });
 
   it('is that of the innermost function that belongs to one', () => {
-    const writer = frame('file:///gateway/src/store/ledger/writer.ts', 'flush');
+    const writer = frame('file:///gateway/src/store/store.ts', 'flush');
     const ledger = 'file:///gateway/src/store/ledger/ledger.ts';
     const sql = frame('file:///gateway/src/store/db/sql.ts', 'run');
     const undici = 'file:///gateway/node_modules/undici/lib/dispatcher/client-h1.js';

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { writeEventStream } from '../../src/http/answer.ts';
+import { writeEventStream } from '../../src/http/inference.ts';
 
 let server: Server | undefined;
 

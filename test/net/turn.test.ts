@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { isTurnOver, readLater } from '../../src/net/connection.ts';
+import { isTurnOver, readLater } from '../../src/net/exchange.ts';
 
 /** Keeps the thread busy for longer than reads may. */
 function work(): void {

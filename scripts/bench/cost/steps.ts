@@ -70,8 +70,9 @@ export const OURS: readonly Place[] = [
   ['open', '/src/store/ledger/ledger.ts'],
   ['open', '/src/store/ledger/references.ts', /^(?:documentText|getDecision|getDataDocument|toDecision|ofId)$/],
   ['open', '/src/store/store.ts', /^(?:openCall|recordFinishedCall)$/],
-  ['commit', '/src/store/ledger/writer.ts'],
-  ['commit', '/src/store/db/database.ts'],
+  ['commit', '/src/store/store.ts', /^(?:enqueue|flush|run|#\w+)$/],
+  // But for `Freshness`, which works for the step that asks it.
+  ['commit', '/src/store/db/database.ts', /^(?!(?:epoch|during|get|#look|#endTurn)$)/],
   ['commit', '/src/store/db/checkpoint-worker.ts'],
   ['send', '/src/core/route.ts'],
   ['send', '/src/core/target-exchange.ts'],
@@ -82,11 +83,14 @@ export const OURS: readonly Place[] = [
   ['receive', '/src/core/provider-answer.ts'],
   ['receive', '/src/core/stream-chat.ts', /^(?:openStream|openChatStream)$/],
   ['receive', '/src/providers/'],
-  ['answer', '/src/http/answer.ts'],
+  [
+    'answer',
+    '/src/http/inference.ts',
+    /^(?:send\w+|begin|metadataForm|\w*[iI]nForm|event|end|close|drained|onFailure|writeEventStream|#\w+)$/,
+  ],
   ['answer', '/src/core/'],
   ['log', '/src/http/pipeline.ts', /^(?:accessLog|noteRefusal|outcomeOf)$/],
   ['log', '/src/telemetry/telemetry.ts'],
-  ['log', '/src/telemetry/event-loop.ts'],
   ['metrics', '/src/telemetry/metrics.ts'],
   ['http', '/src/http/'],
 ];

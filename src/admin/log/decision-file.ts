@@ -2,12 +2,12 @@ import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } f
 import path from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
 import { ConfigError } from '../../config/variables.ts';
+import { timeOfNumber } from '../../domain/id.ts';
 import { ROTATED_FILE_MODE, RotatedFile, type RotatedFileOptions } from '../../lib/files.ts';
 import { permittedBy } from '../../policy/denial.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type FollowPosition, follow, skipOldest } from '../../store/ledger/call-follower.ts';
 import { type CallFilter, type DecidedCall, readAllDecided, searchDecided } from '../../store/ledger/call-log.ts';
-import { timeOfNumber } from '../../store/ledger/statements.ts';
 import { DECISION_PATH, decisionEntry } from './log-view.ts';
 
 export interface DecisionFileOptions extends RotatedFileOptions {

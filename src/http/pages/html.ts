@@ -4,7 +4,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Context } from 'koa';
 import type { ApiError } from '../../domain/errors.ts';
 import { entryOf } from '../../lib/text.ts';
-import type { AppContext, AppMiddleware, FaultForm } from '../state.ts';
+import type { AppContext, FaultForm } from '../state.ts';
 
 /** Where the pages of sign-in and consent are. */
 export const PAGES = '/oauth/interaction';
@@ -37,12 +37,10 @@ export function seeOther(ctx: AppContext, place: string): void {
 }
 
 /** A failure at the pages' paths is a page for a browser, and the error envelope for a script. */
-export const pageFaults: AppMiddleware = (ctx, next) => {
-  if (ctx.path === PAGES || ctx.path.startsWith(`${PAGES}/`)) {
-    ctx.state.faultForm = prefersPages(ctx.req) ? FAULT_PAGE : FAULT_ENVELOPE;
-  }
-  return next();
-};
+export function pageFaultForm({ path, req }: AppContext): FaultForm | undefined {
+  if (path !== PAGES && !path.startsWith(`${PAGES}/`)) return undefined;
+  return prefersPages(req) ? FAULT_PAGE : FAULT_ENVELOPE;
+}
 
 /**
  * Browsers name pages first, scripts JSON, any type or none. Weights are not read: what Koa parses this header with takes time with

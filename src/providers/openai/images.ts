@@ -13,9 +13,9 @@ import type {
   UpstreamImages,
   WholeTranslation,
 } from '../wire/adapter.ts';
-import { count, eventJson, isRecord, modelId, record } from '../wire/answer-json.ts';
+import { count, eventJson, isRecord, modelId, paidFor, record } from '../wire/answer-json.ts';
 import { aspectRatio, droppedForRatio, takenImageFields } from '../wire/request-fields.ts';
-import { badResponse, notTakenByProvider, paidFor } from '../wire/upstream-error.ts';
+import { badResponse, notTakenByProvider } from '../wire/upstream-error.ts';
 import { openAiUsage } from './answer.ts';
 import { disguisedError, isError } from './error.ts';
 import { openAiAnswer, openAiPost } from './request.ts';

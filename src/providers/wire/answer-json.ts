@@ -1,6 +1,8 @@
+import type { Usage } from '../../domain/usage.ts';
 import { exceededBound, type JsonBounds } from '../../lib/json.ts';
 import { plainText } from '../../lib/text.ts';
 import type { StreamEvent } from '../../net/event-stream.ts';
+import { UpstreamError, unreadable } from './upstream-error.ts';
 
 /**
  * More than any answer holds: a depth that is far from where writing it down again would overflow the stack, and the likeliest
@@ -44,3 +46,13 @@ export function parseJson(text: string): unknown {
 /** What an event of a stream holds; undefined for what is no JSON. */
 export const eventJson = (event: StreamEvent): unknown =>
   event.data === undefined ? event.json : parseJson(event.data);
+
+/** Reads an answer. Where that fails, the error carries what the provider reported for it. @throws UpstreamError */
+export function paidFor<T>(usage: () => Usage | undefined, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const failure = error instanceof UpstreamError ? error : unreadable(error);
+    throw failure.withUsage(usage());
+  }
+}

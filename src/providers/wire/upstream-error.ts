@@ -93,16 +93,6 @@ export const badResponse = (message: string, status = 200): UpstreamError =>
 export const unreadable = (cause: unknown, status = 200): UpstreamError =>
   new UpstreamError('bad_response', 'The provider sent an answer that cannot be read.', { status, cause });
 
-/** Reads an answer. Where that fails, the error carries what the provider reported for it. @throws UpstreamError */
-export function paidFor<T>(usage: () => Usage | undefined, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    const failure = error instanceof UpstreamError ? error : unreadable(error);
-    throw failure.withUsage(usage());
-  }
-}
-
 /** A request that this provider cannot take though another one may: goes on to the next candidate, and is a 400 in the end. */
 export const notTakenByProvider = (message: string): UpstreamError =>
   new UpstreamError('rejected', message, { retryable: true });

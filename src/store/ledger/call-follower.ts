@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
+import { timeOfNumber } from '../../domain/id.ts';
 import type { PolicyShadow } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import { CALL_STATES, timeOfNumber } from './statements.ts';
+import { CALL_STATES } from './statements.ts';
 
 /** A place in the ledger: each call up to a number was found over and read, except those that were open. */
 export interface FollowPosition {

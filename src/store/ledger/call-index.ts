@@ -1,8 +1,8 @@
 import { type Address, parseAddress } from '../../domain/address.ts';
-import { idOfBytes } from '../../domain/id.ts';
+import { idOfBytes, isDisplaced } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
-import { CALL_STATES, isDisplaced } from './statements.ts';
+import { CALL_STATES } from './statements.ts';
 
 /** Rows of the ledger in a block. */
 export const BLOCK = 4096;

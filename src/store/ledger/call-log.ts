@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type AddressRange, contains, parseAddress } from '../../domain/address.ts';
 import { notFound } from '../../domain/errors.ts';
-import { idOfBytes } from '../../domain/id.ts';
+import { idOfBytes, numbersFrom } from '../../domain/id.ts';
 import { STORED_TOKENS } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, unknownCursor } from '../db/records.ts';
@@ -9,7 +9,7 @@ import { build } from '../db/sql.ts';
 import { reasonCode } from './call-index.ts';
 import { type CallCriteria, findNumber, findNumbers } from './call-search.ts';
 import type { StoredDecision } from './references.ts';
-import { CALL_STATES, numbersFrom } from './statements.ts';
+import { CALL_STATES } from './statements.ts';
 
 /** Which calls are wanted; what is absent does not matter. */
 export interface CallFilter {

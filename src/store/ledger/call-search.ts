@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { AddressRange } from '../../domain/address.ts';
-import { bytesOfId } from '../../domain/id.ts';
+import { bytesOfId, earliestNumber, endOfNear } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import {
@@ -19,7 +19,6 @@ import {
   tookCell,
   UNKNOWN,
 } from './call-index.ts';
-import { earliestNumber, endOfNear } from './statements.ts';
 
 /** What calls are wanted. Every value has a code that it may share with others: what is found is a superset, to be compared. */
 export interface CallCriteria extends Partial<Readonly<Record<Exclude<Coded, 'requestedModel'>, string>>> {

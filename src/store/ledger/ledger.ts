@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type ApiKey, refusal } from '../../domain/api-key.ts';
 import { ApiError } from '../../domain/errors.ts';
-import { bytesOfId } from '../../domain/id.ts';
+import { bytesOfId, dayOfNumber, earliestNumber } from '../../domain/id.ts';
 import {
   type Bounds,
   type Budget,
@@ -25,8 +25,6 @@ import {
   budgetValues,
   CALL_STATES,
   type CallWindows,
-  dayOfNumber,
-  earliestNumber,
   type LedgerStatements,
   prepareLedgerStatements,
   windowValues,

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
-import { idOfBytes } from '../../domain/id.ts';
+import { idOfBytes, numbersFrom } from '../../domain/id.ts';
 import type { RoutingAttempt } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import type { CallVerdictsTable, Row } from '../db/tables.ts';
 import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
 import { documentText } from './references.ts';
-import { CALL_STATES, numbersFrom } from './statements.ts';
+import { CALL_STATES } from './statements.ts';
 
 /** A decided call by the rows that it refers to: who asked for what, and how it was decided. */
 export interface DecidedReference {

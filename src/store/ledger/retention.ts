@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
+import { dayOfNumber, numbersFrom, timeOfNumber } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { forgetBlock } from './call-index.ts';
-import { CALL_STATES, dayOfNumber, numbersFrom, timeOfNumber } from './statements.ts';
+import { CALL_STATES } from './statements.ts';
 import { countedModel, KEPT_SUMS, usageSums } from './usage-sums.ts';
 
 const HOUR = 3_600_000;

@@ -1,7 +1,6 @@
 import type { Mapping } from '../../domain/model.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
-import type { Database } from '../db/database.ts';
-import { type Freshness, FreshReads } from '../db/freshness.ts';
+import { type Database, type Freshness, FreshReads } from '../db/database.ts';
 import { bind, build, prepare } from '../db/sql.ts';
 import { toAlias, toTagSet } from './custom-names.ts';
 import {

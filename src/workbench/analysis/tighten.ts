@@ -1,3 +1,4 @@
+import { timeOfNumber } from '../../domain/id.ts';
 import type { Mapping } from '../../domain/model.ts';
 import { canonicalRule } from '../../domain/rule-content.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -8,7 +9,6 @@ import type { Pdp } from '../../policy/pdp.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { decisionIds } from '../../store/ledger/logged-verdicts.ts';
-import { timeOfNumber } from '../../store/ledger/statements.ts';
 import { type AlikeCalls, gatherUse, judgeUse, type PermittedUse, type Use } from '../replay/alike-calls.ts';
 import type { SubjectsOf } from '../replay/judge-again.ts';
 import { addressesOf, formatRanges } from '../world/address-classes.ts';

@@ -12,8 +12,7 @@ import {
 } from '../../../src/admin/keys/keys.ts';
 import { createPlatformKey } from '../../../src/admin/keys/platform-keys.ts';
 import { hashSecret } from '../../../src/domain/id.ts';
-import type { Database } from '../../../src/store/db/database.ts';
-import { Freshness } from '../../../src/store/db/freshness.ts';
+import { type Database, Freshness } from '../../../src/store/db/database.ts';
 import { createBudgetReads, createKeyReads, type KeyReads } from '../../../src/store/tenants/key-credential.ts';
 import { findKey } from '../../../src/store/tenants/key-records.ts';
 import { removeMember } from '../../../src/store/tenants/member-records.ts';

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/store/db/database.ts';
-import { Freshness, FreshReads } from '../../../src/store/db/freshness.ts';
+import { Freshness, FreshReads, openDatabase } from '../../../src/store/db/database.ts';
 
 describe('what was read once', () => {
   let folder: string;

@@ -3,8 +3,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { build } from '../../../src/store/db/sql.ts';
 import { StoreUnavailable } from '../../../src/store/db/sqlite-file.ts';
-import { SettlementRetries } from '../../../src/store/ledger/writer.ts';
-import { createStore, type Store } from '../../../src/store/store.ts';
+import { createStore, SettlementRetries, type Store } from '../../../src/store/store.ts';
 import { getKey, insertKey } from '../../../src/store/tenants/key-records.ts';
 import { costing, newCall, newDecision, newKey, settlement, storeWithTenant } from '../fixture.ts';
 

@@ -5,7 +5,7 @@ import { invalidRequest } from '../../../src/domain/errors.ts';
 import { openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { StoreUnavailable } from '../../../src/store/db/sqlite-file.ts';
-import { GroupWriter } from '../../../src/store/ledger/writer.ts';
+import { GroupWriter } from '../../../src/store/store.ts';
 import { insertOrganization, insertProject, listOrganizations } from '../../../src/store/tenants/tenants.ts';
 import { temporaryDirectory } from '../fixture.ts';
 
