@@ -6,7 +6,6 @@ import { databasePath, hasDatabase } from '../db/data-dir.ts';
 import { type Database, draftPath } from '../db/database.ts';
 import { prepare } from '../db/sql.ts';
 import { connectTo, sqliteCode } from '../db/sqlite-file.ts';
-import { columnNames, NEW_NAMES } from '../migrations/0012-column-names.ts';
 import { assertOurMigrations, assertOurTables, schemaVersion } from '../migrations/migrate.ts';
 import { MIGRATIONS } from '../migrations/migrations.ts';
 import {
@@ -166,23 +165,10 @@ export function inspectDatabase<T>(path: string, work: (db: DatabaseReader) => T
 }
 
 export function readerOf(connection: BetterSqlite3.Database): DatabaseReader {
-  if (schemaVersion(connection) <= MIGRATIONS.indexOf(columnNames)) showNewNames(connection);
   return {
     all: (query) => prepare(connection, query.compile()).all({}),
     get: (query) => prepare(connection, query.compile()).get({}),
   };
-}
-
-/** For this connection alone: views in the place of the tables, with the names that columns have now. */
-function showNewNames(connection: BetterSqlite3.Database): void {
-  const tables = connection
-    .prepare<[], string>("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    .pluck();
-  const columns = connection.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck();
-  for (const table of tables.all()) {
-    const named = columns.all(table).map((name) => `${name} AS ${NEW_NAMES.get(name) ?? name}`);
-    connection.exec(`CREATE TEMP VIEW ${table} AS SELECT ${named.join(', ')} FROM main.${table}`);
-  }
 }
 
 /** In bytes; 0 for what is not there. */

@@ -1,215 +1,369 @@
+/** Every column of a key that a person changes; the rest is what calls book. */
+const KEY_COLUMNS = `id, organizationId, projectId, createdBy, description, kind, secretHash, pepperId, mask, status, disabledAt, deletedAt,
+    expiresAt, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, createdAt, updatedAt,
+    previousSecretHash, previousPepperId, previousSecretEndsAt`;
+const BUDGET_COLUMNS =
+  'subjectId, organizationId, scope, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit';
+
+/** Triggers that count changes, as a name, an event and a table. A change of what calls book is not counted. */
+const COUNTED: readonly (readonly [string, string, string])[] = [
+  ...['organizations', 'projects', 'members', 'custom_providers', 'custom_models', 'provider_keys'].flatMap((table) => [
+    [`${table}_inserted`, 'INSERT', table] as const,
+    [`${table}_deleted`, 'DELETE', table] as const,
+    [`${table}_updated`, 'UPDATE', table] as const,
+  ]),
+  ...['groups', 'group_holders', 'tag_sets', 'aliases'].flatMap((table) => [
+    [`${table}_insert`, 'INSERT', table] as const,
+    [`${table}_delete`, 'DELETE', table] as const,
+    [`${table}_update`, 'UPDATE', table] as const,
+  ]),
+  ['keys_inserted', 'INSERT', 'keys'],
+  ['keys_deleted', 'DELETE', 'keys'],
+  ['keys_updated', `UPDATE OF ${KEY_COLUMNS}`, 'keys'],
+  ['keys_tagged', 'UPDATE OF tagsJson', 'keys'],
+  ['keys_aligned', 'UPDATE OF periodUsageAlignment, limitedBySelf, sharesLimitsOf', 'keys'],
+  ['keys_minute_limits', 'UPDATE OF requestsPerMinute, tokensPerMinute', 'keys'],
+  ['budgets_inserted', 'INSERT', 'budgets'],
+  ['budgets_deleted', 'DELETE', 'budgets'],
+  ['budgets_updated', `UPDATE OF ${BUDGET_COLUMNS}`, 'budgets'],
+  ['budgets_aligned', 'UPDATE OF periodUsageAlignment', 'budgets'],
+];
+
+const triggers = COUNTED.map(
+  ([name, event, table]) => `CREATE TRIGGER ${name} AFTER ${event} ON ${table}
+BEGIN UPDATE changes SET number = number + 1; END;`,
+);
+
 /**
- * The first schema. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. Short rows
- * live in their primary key (WITHOUT ROWID); compiled rules, calls, decisions and documents do not, because there a row of more
- * than a quarter of a page spills into a page of its own (measured: a settlement with three attempts 9.4 instead of 7 µs, the
- * rules of three subjects in random order 58 instead of 18 µs).
+ * The schema of version 0.2.0. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. Short
+ * rows live in their primary key (WITHOUT ROWID). Tables with long rows do not, because there a row of more than a quarter of a
+ * page spills into a page of its own (measured: the rules of three subjects in random order 58 instead of 18 µs).
  */
 export const initial = `
+-- Organizations and who belongs to them. Remembered between calls are all rows of the tables that have triggers on \`changes\`.
+-- \`newKeyLimitsJson\`: what keys that developers make can have at most (null: as much as their most limited key).
 CREATE TABLE organizations (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   plan TEXT NOT NULL DEFAULT 'enterprise' CHECK (plan IN ('free', 'pro', 'enterprise')),
-  rule_revision INTEGER NOT NULL DEFAULT 0,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL
+  ruleRevision INTEGER NOT NULL DEFAULT 0,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  newKeyLimitsJson TEXT,
+  requestsPerMinute INTEGER CHECK (requestsPerMinute > 0),
+  tokensPerMinute INTEGER CHECK (tokensPerMinute > 0)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
   name TEXT NOT NULL,
-  caching_enabled INTEGER NOT NULL DEFAULT 1 CHECK (caching_enabled IN (0, 1)),
-  cache_duration_seconds INTEGER NOT NULL DEFAULT 60 CHECK (cache_duration_seconds BETWEEN 10 AND 31536000),
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  deleted_at INTEGER
+  cachingEnabled INTEGER NOT NULL DEFAULT 1 CHECK (cachingEnabled IN (0, 1)),
+  cacheDurationSeconds INTEGER NOT NULL DEFAULT 60 CHECK (cacheDurationSeconds BETWEEN 10 AND 31536000),
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER,
+  requestsPerMinute INTEGER CHECK (requestsPerMinute > 0),
+  tokensPerMinute INTEGER CHECK (tokensPerMinute > 0)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX projects_by_organization ON projects (organization_id, id);
+CREATE INDEX projects_by_organization ON projects (organizationId, id);
 
 CREATE TABLE members (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
   email TEXT NOT NULL CHECK (email = lower(email)),
   name TEXT,
   role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'developer')),
-  password_hash TEXT,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  removed_at INTEGER
+  passwordHash TEXT,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  removedAt INTEGER,
+  requestsPerMinute INTEGER CHECK (requestsPerMinute > 0),
+  tokensPerMinute INTEGER CHECK (tokensPerMinute > 0)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX members_by_organization ON members (organization_id, id);
-CREATE UNIQUE INDEX members_by_email ON members (organization_id, email) WHERE removed_at IS NULL;
+CREATE INDEX members_by_organization ON members (organizationId, id);
+CREATE UNIQUE INDEX members_by_email ON members (organizationId, email) WHERE removedAt IS NULL;
+CREATE INDEX members_signing_in ON members (email, id) WHERE removedAt IS NULL AND passwordHash IS NOT NULL;
 
 CREATE TABLE master_keys (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  member_id TEXT NOT NULL REFERENCES members (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  memberId TEXT NOT NULL REFERENCES members (id),
   description TEXT NOT NULL,
-  secret_hash TEXT NOT NULL UNIQUE,
-  pepper_id TEXT NOT NULL,
+  secretHash TEXT NOT NULL UNIQUE,
+  pepperId TEXT NOT NULL,
   mask TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  last_used_at INTEGER,
-  deleted_at INTEGER
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  lastUsedAt INTEGER,
+  deletedAt INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX master_keys_by_organization ON master_keys (organization_id, id);
+CREATE INDEX master_keys_by_organization ON master_keys (organizationId, id);
 
 CREATE TABLE invitations (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
   email TEXT NOT NULL CHECK (email = lower(email)),
   role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'developer')),
-  invited_by TEXT REFERENCES members (id),
-  secret_hash TEXT NOT NULL UNIQUE,
-  pepper_id TEXT NOT NULL,
+  invitedBy TEXT REFERENCES members (id),
+  secretHash TEXT NOT NULL UNIQUE,
+  pepperId TEXT NOT NULL,
   mask TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL,
-  accepted_at INTEGER,
-  member_id TEXT REFERENCES members (id),
-  revoked_at INTEGER,
-  CHECK ((accepted_at IS NULL) = (member_id IS NULL))
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  expiresAt INTEGER NOT NULL,
+  acceptedAt INTEGER,
+  memberId TEXT REFERENCES members (id),
+  revokedAt INTEGER,
+  CHECK ((acceptedAt IS NULL) = (memberId IS NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX invitations_by_organization ON invitations (organization_id, id);
-CREATE INDEX open_invitations ON invitations (organization_id, email) WHERE accepted_at IS NULL AND revoked_at IS NULL;
+CREATE INDEX invitations_by_organization ON invitations (organizationId, id);
+CREATE INDEX open_invitations ON invitations (organizationId, email) WHERE acceptedAt IS NULL AND revokedAt IS NULL;
 
+-- Gateway keys. \`previous…\`: the secret before a roll with an overlap, and until when it is accepted too. \`limitedBySelf\`: a
+-- developer chose the limits. \`sharesLimitsOf\`: the key whose limits a key that a developer made shares. Amounts are pico-dollars.
 CREATE TABLE keys (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  project_id TEXT NOT NULL REFERENCES projects (id),
-  created_by TEXT NOT NULL REFERENCES members (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  projectId TEXT NOT NULL REFERENCES projects (id),
+  createdBy TEXT NOT NULL REFERENCES members (id),
   description TEXT NOT NULL,
   kind TEXT NOT NULL DEFAULT 'regular' CHECK (kind IN ('regular', 'playground', 'platform_secret')),
-  secret_hash TEXT NOT NULL UNIQUE,
-  pepper_id TEXT NOT NULL,
+  secretHash TEXT NOT NULL UNIQUE,
+  pepperId TEXT NOT NULL,
   mask TEXT NOT NULL,
   status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
-  disabled_at INTEGER,
-  deleted_at INTEGER,
-  expires_at INTEGER,
-  usage_limit_pico INTEGER,
-  usage_pico INTEGER NOT NULL DEFAULT 0,
-  reserved_pico INTEGER NOT NULL DEFAULT 0,
-  period_limit_pico INTEGER,
-  period_value INTEGER,
-  period_unit TEXT CHECK (period_unit IN ('hour', 'day', 'week', 'month')),
-  period_usage_pico INTEGER NOT NULL DEFAULT 0,
-  period_reserved_pico INTEGER NOT NULL DEFAULT 0,
-  period_started_at INTEGER,
-  last_used_at INTEGER,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  CHECK ((period_limit_pico IS NULL) = (period_value IS NULL) AND (period_value IS NULL) = (period_unit IS NULL))
+  disabledAt INTEGER,
+  deletedAt INTEGER,
+  expiresAt INTEGER,
+  usageLimit INTEGER,
+  usage INTEGER NOT NULL DEFAULT 0,
+  reserved INTEGER NOT NULL DEFAULT 0,
+  periodUsageLimit INTEGER,
+  periodUsageDurationValue INTEGER,
+  periodUsageDurationUnit TEXT CHECK (periodUsageDurationUnit IN ('hour', 'day', 'week', 'month')),
+  currentPeriodUsage INTEGER NOT NULL DEFAULT 0,
+  currentPeriodReserved INTEGER NOT NULL DEFAULT 0,
+  currentPeriodStartedAt INTEGER,
+  lastUsedAt INTEGER,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  previousSecretHash TEXT,
+  previousPepperId TEXT,
+  previousSecretEndsAt INTEGER,
+  tagsJson TEXT NOT NULL DEFAULT '[]',
+  periodUsageAlignment TEXT CHECK (periodUsageAlignment = 'calendar'),
+  limitedBySelf INTEGER NOT NULL DEFAULT 0 CHECK (limitedBySelf IN (0, 1)),
+  sharesLimitsOf TEXT REFERENCES keys (id),
+  requestsPerMinute INTEGER CHECK (requestsPerMinute > 0),
+  tokensPerMinute INTEGER CHECK (tokensPerMinute > 0),
+  CHECK ((periodUsageLimit IS NULL) = (periodUsageDurationValue IS NULL) AND (periodUsageDurationValue IS NULL) = (periodUsageDurationUnit IS NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX keys_by_organization ON keys (organization_id, id);
-CREATE INDEX keys_by_member ON keys (created_by);
-CREATE INDEX keys_by_expiry ON keys (expires_at) WHERE status = 'active' AND expires_at IS NOT NULL;
-CREATE UNIQUE INDEX playground_keys ON keys (created_by, project_id) WHERE kind = 'playground' AND deleted_at IS NULL;
+CREATE INDEX keys_by_organization ON keys (organizationId, id);
+CREATE INDEX keys_by_member ON keys (createdBy);
+CREATE INDEX keys_by_expiry ON keys (expiresAt) WHERE status = 'active' AND expiresAt IS NOT NULL;
+CREATE UNIQUE INDEX playground_keys ON keys (createdBy, projectId) WHERE kind = 'playground' AND deletedAt IS NULL;
+CREATE UNIQUE INDEX keys_by_previous_secret ON keys (previousSecretHash) WHERE previousSecretHash IS NOT NULL;
+CREATE INDEX keys_by_shared_limits ON keys (sharesLimitsOf) WHERE sharesLimitsOf IS NOT NULL;
 
+-- Spend limits that all keys of a member, a project or an organization share, with the columns of a key's own. A row exists only
+-- if there is a limit.
+CREATE TABLE budgets (
+  subjectId TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  scope TEXT NOT NULL CHECK (scope IN ('member', 'project', 'organization')),
+  usageLimit INTEGER,
+  usage INTEGER NOT NULL,
+  reserved INTEGER NOT NULL,
+  periodUsageLimit INTEGER,
+  periodUsageDurationValue INTEGER,
+  periodUsageDurationUnit TEXT CHECK (periodUsageDurationUnit IN ('hour', 'day', 'week', 'month')),
+  currentPeriodUsage INTEGER NOT NULL DEFAULT 0,
+  currentPeriodReserved INTEGER NOT NULL DEFAULT 0,
+  currentPeriodStartedAt INTEGER,
+  periodUsageAlignment TEXT CHECK (periodUsageAlignment = 'calendar'),
+  CHECK ((periodUsageLimit IS NULL) = (periodUsageDurationValue IS NULL) AND (periodUsageDurationValue IS NULL) = (periodUsageDurationUnit IS NULL)),
+  CHECK (usageLimit IS NOT NULL OR periodUsageLimit IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+-- Groups of members and keys: a scope of rules between the organization and the member.
+CREATE TABLE groups (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  name TEXT NOT NULL,
+  description TEXT,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX groups_by_organization ON groups (organizationId, id);
+CREATE UNIQUE INDEX groups_by_name ON groups (organizationId, name) WHERE deletedAt IS NULL;
+
+CREATE TABLE group_holders (
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  groupId TEXT NOT NULL REFERENCES groups (id),
+  holderId TEXT NOT NULL,
+  PRIMARY KEY (holderId, groupId)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX group_holders_by_group ON group_holders (groupId, holderId);
+
+-- Rules by the subject that they bind, compiled as the policy engine reads them. Long texts are in parts (text-parts.ts): parts of
+-- compiled rules stay because recorded decisions refer to them, parts of a rule's value are deleted with the rule.
 CREATE TABLE subject_rules (
-  subject_id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  scope TEXT NOT NULL CHECK (scope IN ('organization', 'member', 'key')),
-  compiled_json TEXT NOT NULL DEFAULT '{"enforce":{}}',
+  subjectId TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  scope TEXT NOT NULL CHECK (scope IN ('organization', 'group', 'member', 'key')),
+  compiledJson TEXT NOT NULL DEFAULT '{"enforce":{}}',
   revision INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
+CREATE TABLE compiled_parts (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  text TEXT NOT NULL
+) STRICT;
+
+-- \`reportsSince\` to \`lastSeenAt\`: since when a rule in mode \`report\` reports, and what it would have changed (report-counts.ts).
+-- \`managedBy\`, \`managedName\`: the policy folder that contains the rule, and its name there; both or neither.
 CREATE TABLE rules (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  subject_id TEXT NOT NULL REFERENCES subject_rules (subject_id),
-  scope TEXT NOT NULL CHECK (scope IN ('organization', 'member', 'key')),
-  rule_type TEXT NOT NULL,
-  rule_value_json TEXT NOT NULL,
-  canonical_json TEXT NOT NULL,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  subjectId TEXT NOT NULL REFERENCES subject_rules (subjectId),
+  scope TEXT NOT NULL CHECK (scope IN ('organization', 'group', 'member', 'key')),
+  ruleType TEXT NOT NULL,
+  ruleValueJson TEXT NOT NULL,
   mode TEXT NOT NULL DEFAULT 'enforce' CHECK (mode IN ('enforce', 'report')),
   status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'inactive')),
   description TEXT,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  reportsSince INTEGER,
+  reportRevision INTEGER,
+  wouldDeny INTEGER NOT NULL DEFAULT 0,
+  wouldAllow INTEGER NOT NULL DEFAULT 0,
+  lastSeenAt INTEGER,
+  managedBy TEXT,
+  managedName TEXT
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX rules_by_subject ON rules (organization_id, subject_id, id);
+CREATE INDEX rules_by_subject ON rules (organizationId, subjectId, id);
+CREATE INDEX reporting_rules ON rules (organizationId) WHERE reportsSince IS NOT NULL;
+CREATE UNIQUE INDEX rules_managed ON rules (organizationId, subjectId, managedBy, managedName) WHERE managedBy IS NOT NULL;
 
+CREATE TABLE rule_parts (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  text TEXT NOT NULL
+) STRICT;
+
+-- The number of the last call that was counted for rules in mode \`report\`.
+CREATE TABLE report_mark (counted INTEGER NOT NULL) STRICT;
+INSERT INTO report_mark VALUES (0);
+
+-- An organization's own tags of models and providers (policy/reference.md, "Tags of your own").
+CREATE TABLE tag_sets (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  target TEXT NOT NULL,
+  tagsJson TEXT NOT NULL,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  UNIQUE (organizationId, target)
+) STRICT;
+
+-- An organization's or a project's own names for lists of models (src/config/README.md, "Aliases").
+CREATE TABLE aliases (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  projectId TEXT REFERENCES projects (id),
+  name TEXT NOT NULL,
+  modelsJson TEXT NOT NULL,
+  weightsJson TEXT,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX aliases_name ON aliases (organizationId, name, ifnull(projectId, ''));
+
+-- Providers and models of an organization. \`fieldsJson\`: request fields beyond those of the wire format, a JSON list of names.
 CREATE TABLE custom_providers (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
   name TEXT NOT NULL,
   wire TEXT NOT NULL CHECK (wire IN ('openai', 'anthropic', 'google')),
-  base_url TEXT NOT NULL,
+  baseUrl TEXT NOT NULL,
   keyless INTEGER NOT NULL CHECK (keyless IN (0, 1)),
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  deleted_at INTEGER
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER,
+  fieldsJson TEXT NOT NULL DEFAULT '[]'
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX custom_providers_by_organization ON custom_providers (organization_id, id);
-CREATE UNIQUE INDEX custom_providers_by_name ON custom_providers (organization_id, name) WHERE deleted_at IS NULL;
+CREATE INDEX custom_providers_by_organization ON custom_providers (organizationId, id);
+CREATE UNIQUE INDEX custom_providers_by_name ON custom_providers (organizationId, name) WHERE deletedAt IS NULL;
 
 CREATE TABLE custom_models (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  custom_provider_id TEXT NOT NULL REFERENCES custom_providers (id),
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  customProviderId TEXT NOT NULL REFERENCES custom_providers (id),
   model TEXT NOT NULL,
-  display_name TEXT NOT NULL,
-  prices_json TEXT NOT NULL,
-  context_length INTEGER,
-  max_output INTEGER,
+  displayName TEXT NOT NULL,
+  pricesJson TEXT NOT NULL,
+  contextLength INTEGER,
+  maxOutput INTEGER,
   streaming INTEGER NOT NULL CHECK (streaming IN (0, 1)),
   vision INTEGER NOT NULL CHECK (vision IN (0, 1)),
   tools INTEGER NOT NULL CHECK (tools IN (0, 1)),
-  parallel_tool_calls INTEGER NOT NULL CHECK (parallel_tool_calls IN (0, 1)),
+  parallelToolCalls INTEGER NOT NULL CHECK (parallelToolCalls IN (0, 1)),
   reasoning INTEGER NOT NULL CHECK (reasoning IN (0, 1)),
-  json_output INTEGER NOT NULL CHECK (json_output IN (0, 1)),
-  structured_outputs INTEGER NOT NULL CHECK (structured_outputs IN (0, 1)),
-  input_modalities_json TEXT NOT NULL,
-  output_modalities_json TEXT NOT NULL,
-  supported_parameters_json TEXT,
+  jsonOutput INTEGER NOT NULL CHECK (jsonOutput IN (0, 1)),
+  structuredOutputs INTEGER NOT NULL CHECK (structuredOutputs IN (0, 1)),
+  inputModalitiesJson TEXT NOT NULL,
+  outputModalitiesJson TEXT NOT NULL,
+  supportedParametersJson TEXT,
   status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  deleted_at INTEGER
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER
 ) STRICT;
-CREATE INDEX custom_models_by_organization ON custom_models (organization_id, id);
-CREATE UNIQUE INDEX custom_models_by_model ON custom_models (custom_provider_id, model) WHERE deleted_at IS NULL;
+CREATE INDEX custom_models_by_organization ON custom_models (organizationId, id);
+CREATE UNIQUE INDEX custom_models_by_model ON custom_models (customProviderId, model) WHERE deletedAt IS NULL;
 
 CREATE TABLE provider_keys (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL REFERENCES organizations (id),
-  project_id TEXT REFERENCES projects (id),
-  provider_id TEXT NOT NULL,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  projectId TEXT REFERENCES projects (id),
+  provider TEXT NOT NULL,
   label TEXT NOT NULL,
   ciphertext TEXT NOT NULL,
-  encryption_key_id TEXT NOT NULL,
+  encryptionKeyId TEXT NOT NULL,
   mask TEXT NOT NULL,
-  base_url TEXT,
+  baseUrl TEXT,
   position INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  deleted_at INTEGER
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX provider_keys_by_organization ON provider_keys (organization_id, id);
+CREATE INDEX provider_keys_by_organization ON provider_keys (organizationId, id);
 
+-- Every change by a person or a command, in a chain of HMACs. Triggers keep it append-only.
 CREATE TABLE audit (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  organization_id TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  actor_kind TEXT NOT NULL CHECK (actor_kind IN ('person', 'master_key', 'cli', 'job')),
-  actor_id TEXT,
-  member_id TEXT,
+  organizationId TEXT NOT NULL,
+  createdAt INTEGER NOT NULL,
+  actorKind TEXT NOT NULL CHECK (actorKind IN ('person', 'master_key', 'cli', 'job')),
+  actorId TEXT,
+  memberId TEXT,
   action TEXT NOT NULL,
-  target_type TEXT NOT NULL,
-  target_id TEXT NOT NULL,
-  before_json TEXT,
-  after_json TEXT,
+  targetType TEXT NOT NULL,
+  targetId TEXT NOT NULL,
+  beforeJson TEXT,
+  afterJson TEXT,
   hmac TEXT NOT NULL
 ) STRICT;
-CREATE INDEX audit_by_time ON audit (organization_id, created_at);
-CREATE INDEX audit_by_action ON audit (organization_id, action, created_at);
-CREATE INDEX audit_by_target ON audit (organization_id, target_id, created_at);
-CREATE INDEX audit_by_target_action ON audit (organization_id, target_id, action, created_at);
+CREATE INDEX audit_by_time ON audit (organizationId, createdAt);
+CREATE INDEX audit_by_action ON audit (organizationId, action, createdAt);
+CREATE INDEX audit_by_target ON audit (organizationId, targetId, createdAt);
+CREATE INDEX audit_by_target_action ON audit (organizationId, targetId, action, createdAt);
 CREATE TRIGGER audit_is_never_updated BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit
@@ -218,63 +372,270 @@ CREATE TRIGGER audit_is_only_appended_to BEFORE INSERT ON audit
 WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM audit) OR EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 
-CREATE TABLE calls (
+-- Sign-in of members in a browser. Sessions and links are found by the hash of their secret; they record no pepper, because a
+-- dropped pepper ends them, which costs one sign-in.
+CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL,
-  project_id TEXT NOT NULL,
-  key_id TEXT NOT NULL,
-  member_id TEXT NOT NULL,
-  decision_id TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('open', 'settled', 'denied', 'recovered', 'released')),
-  action TEXT NOT NULL,
-  request_id TEXT NOT NULL,
-  client_request_id TEXT,
-  client_address TEXT,
-  requested_model TEXT NOT NULL,
-  stream INTEGER NOT NULL CHECK (stream IN (0, 1)),
-  created_at INTEGER NOT NULL,
-  reservation_pico INTEGER NOT NULL DEFAULT 0,
-  period_started_at INTEGER,
-  settled_at INTEGER,
-  cost_pico INTEGER NOT NULL DEFAULT 0,
-  cost_details_json TEXT,
-  prompt_tokens INTEGER NOT NULL DEFAULT 0,
-  completion_tokens INTEGER NOT NULL DEFAULT 0,
-  reasoning_tokens INTEGER NOT NULL DEFAULT 0,
-  cached_tokens INTEGER NOT NULL DEFAULT 0,
-  cache_write_tokens INTEGER NOT NULL DEFAULT 0,
-  usage_estimated INTEGER NOT NULL DEFAULT 0,
-  cached INTEGER NOT NULL DEFAULT 0,
-  provider_id TEXT,
-  model_id TEXT,
-  provider_key_id TEXT,
-  attempts_json TEXT,
-  status_code INTEGER,
-  error_code TEXT
-) STRICT;
-CREATE INDEX open_calls ON calls (id) WHERE state = 'open';
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  memberId TEXT NOT NULL REFERENCES members (id),
+  secretHash TEXT NOT NULL UNIQUE,
+  method TEXT NOT NULL CHECK (method IN ('password', 'passkey', 'link', 'invitation')),
+  createdAt INTEGER NOT NULL,
+  lastUsedAt INTEGER NOT NULL,
+  expiresAt INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_by_member ON sessions (organizationId, memberId);
+CREATE INDEX sessions_by_expiry ON sessions (expiresAt);
 
-CREATE TABLE decisions (
+CREATE TABLE sign_in_links (
   id TEXT PRIMARY KEY,
-  organization_id TEXT NOT NULL,
-  key_id TEXT NOT NULL,
-  call_id TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  action TEXT NOT NULL,
-  requested_model TEXT NOT NULL,
-  outcome TEXT NOT NULL CHECK (outcome IN ('permit', 'deny')),
-  reason_json TEXT,
-  violations_json TEXT NOT NULL,
-  shadow_json TEXT,
-  bundle_digest TEXT NOT NULL,
-  data_digest TEXT NOT NULL,
-  rule_revision INTEGER NOT NULL,
-  input_json TEXT NOT NULL
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  memberId TEXT NOT NULL REFERENCES members (id),
+  secretHash TEXT NOT NULL UNIQUE,
+  createdAt INTEGER NOT NULL,
+  expiresAt INTEGER NOT NULL,
+  usedAt INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_in_links_by_member ON sign_in_links (organizationId, memberId);
+CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expiresAt);
+
+CREATE TABLE passkeys (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  memberId TEXT NOT NULL REFERENCES members (id),
+  rpId TEXT NOT NULL,
+  credentialId TEXT NOT NULL UNIQUE,
+  publicKey TEXT NOT NULL,
+  counter INTEGER NOT NULL,
+  transportsJson TEXT NOT NULL,
+  label TEXT NOT NULL,
+  createdAt INTEGER NOT NULL,
+  lastUsedAt INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX passkeys_by_member ON passkeys (organizationId, memberId);
+
+-- Failures are counted by a hash of the e-mail address, whether a member has it or not.
+CREATE TABLE sign_in_failures (
+  emailHash TEXT PRIMARY KEY,
+  failures INTEGER NOT NULL,
+  windowStartedAt INTEGER NOT NULL,
+  lockedUntil INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_in_failures_by_time ON sign_in_failures (windowStartedAt);
+
+-- The authorization server's items, and the key that each grant stands for. \`registrant\`: who registered a client that nobody has
+-- allowed yet. \`isRegisteredByKey\`, \`endsAt\`: a grant that a key's secret made ends with that secret.
+CREATE TABLE oauth_items (
+  model TEXT NOT NULL,
+  id TEXT NOT NULL,
+  payloadJson TEXT NOT NULL,
+  grantId TEXT,
+  uid TEXT,
+  createdAt INTEGER NOT NULL,
+  consumedAt INTEGER,
+  expiresAt INTEGER,
+  registrant TEXT,
+  PRIMARY KEY (model, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oauth_items_by_grant ON oauth_items (grantId) WHERE grantId IS NOT NULL;
+CREATE INDEX oauth_items_by_uid ON oauth_items (uid) WHERE uid IS NOT NULL;
+CREATE INDEX oauth_items_by_expiry ON oauth_items (expiresAt) WHERE expiresAt IS NOT NULL;
+CREATE INDEX oauth_items_waiting ON oauth_items (registrant, createdAt) WHERE model = 'Client' AND expiresAt IS NOT NULL;
+
+CREATE TABLE oauth_grants (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  memberId TEXT NOT NULL REFERENCES members (id),
+  keyId TEXT NOT NULL REFERENCES keys (id),
+  clientId TEXT NOT NULL,
+  clientName TEXT NOT NULL,
+  createdAt INTEGER NOT NULL,
+  endedAt INTEGER,
+  isRegisteredByKey INTEGER NOT NULL DEFAULT 0,
+  endsAt INTEGER
 ) STRICT;
+CREATE INDEX oauth_grants_by_member ON oauth_grants (organizationId, memberId) WHERE endedAt IS NULL;
+CREATE INDEX oauth_grants_by_client ON oauth_grants (clientId) WHERE endedAt IS NULL;
+CREATE INDEX oauth_grants_by_key ON oauth_grants (keyId);
+CREATE INDEX oauth_grants_by_end ON oauth_grants (endsAt) WHERE endsAt IS NOT NULL AND endedAt IS NULL;
+
+-- Calls. A row of \`ledger\` is a call and its decision; values that repeat from call to call have rows of their own: who asks for
+-- what (\`call_origins\`), the decision as it was judged (\`call_verdicts\`), who served (\`call_targets\`), and the rules that a decision
+-- saw (\`data_documents\`). \`digest\` finds such a row; \`usedOn\` is the UTC day of the last call that refers to it, or a later one
+-- (interned.ts). Rows of the ledger are numbered in the order of their calls' ids, 2048 to a millisecond (call-number.ts).
+CREATE TABLE call_origins (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  usedOn INTEGER NOT NULL,
+  organizationId TEXT NOT NULL,
+  projectId TEXT NOT NULL,
+  keyId TEXT NOT NULL,
+  memberId TEXT NOT NULL,
+  action TEXT NOT NULL,
+  tool TEXT,
+  requestedModel TEXT NOT NULL,
+  stream INTEGER NOT NULL CHECK (stream IN (0, 1))
+) STRICT;
+CREATE INDEX call_origins_by_use ON call_origins (usedOn);
+
+CREATE TABLE call_verdicts (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  usedOn INTEGER NOT NULL,
+  document INTEGER,
+  clientAddress TEXT,
+  outcome TEXT NOT NULL CHECK (outcome IN ('permit', 'deny')),
+  bundleDigest TEXT NOT NULL,
+  ruleRevision INTEGER NOT NULL,
+  reasonJson TEXT,
+  violationsJson TEXT NOT NULL,
+  shadowJson TEXT,
+  inputJson TEXT NOT NULL
+) STRICT;
+CREATE INDEX call_verdicts_by_use ON call_verdicts (usedOn);
+
+CREATE TABLE call_targets (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  usedOn INTEGER NOT NULL,
+  providerId TEXT,
+  modelId TEXT,
+  providerKeyId TEXT,
+  attemptsJson TEXT
+) STRICT;
+CREATE INDEX call_targets_by_use ON call_targets (usedOn);
 
 CREATE TABLE data_documents (
-  digest TEXT PRIMARY KEY,
-  text TEXT NOT NULL,
-  created_at INTEGER NOT NULL
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  usedOn INTEGER NOT NULL,
+  text TEXT NOT NULL
 ) STRICT;
+CREATE INDEX data_documents_by_use ON data_documents (usedOn);
+
+CREATE TABLE ledger (
+  number INTEGER PRIMARY KEY,
+  id BLOB NOT NULL,
+  origin INTEGER NOT NULL,
+  verdict INTEGER,
+  target INTEGER,
+  state INTEGER NOT NULL,
+  createdAt INTEGER NOT NULL,
+  requestId BLOB NOT NULL,
+  clientRequestId TEXT,
+  reservation INTEGER NOT NULL DEFAULT 0,
+  periodStartedAt INTEGER,
+  memberPeriodStartedAt INTEGER,
+  projectPeriodStartedAt INTEGER,
+  organizationPeriodStartedAt INTEGER,
+  settledAt INTEGER,
+  cost INTEGER NOT NULL DEFAULT 0,
+  priceUnknown INTEGER NOT NULL DEFAULT 0,
+  costDetailsJson TEXT,
+  promptTokens INTEGER NOT NULL DEFAULT 0,
+  completionTokens INTEGER NOT NULL DEFAULT 0,
+  reasoningTokens INTEGER NOT NULL DEFAULT 0,
+  cachedTokens INTEGER NOT NULL DEFAULT 0,
+  cacheWriteTokens INTEGER NOT NULL DEFAULT 0,
+  usageEstimated INTEGER NOT NULL DEFAULT 0,
+  cached INTEGER NOT NULL DEFAULT 0,
+  statusCode INTEGER,
+  errorCode TEXT,
+  decisionId BLOB,
+  tookMs INTEGER,
+  timesJson TEXT,
+  sharedPeriodStartedAt INTEGER
+) STRICT;
+CREATE INDEX open_windows ON ledger (number) WHERE state = 0
+  AND coalesce(periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt) IS NOT NULL;
+
+-- A number below which no call is open.
+CREATE TABLE ledger_mark (openFrom INTEGER NOT NULL) STRICT;
+INSERT INTO ledger_mark VALUES (0);
+
+-- Calls and decisions as readers want to see them. The address is read only if it is asked for, because verdicts are long rows
+-- that reports of usage need not read.
+CREATE VIEW calls AS SELECT
+  number, 'call_' || lower(hex(ledger.id)) AS id, organizationId, projectId, keyId, memberId,
+  'dec_' || lower(hex(coalesce(decisionId, ledger.id))) AS decisionId,
+  CASE state WHEN 0 THEN 'open' WHEN 1 THEN 'settled' WHEN 2 THEN 'denied' WHEN 3 THEN 'recovered' ELSE 'released' END AS state,
+  action, 'req_' || lower(hex(requestId)) AS requestId, clientRequestId,
+  (SELECT clientAddress FROM call_verdicts WHERE call_verdicts.id = verdict) AS clientAddress, tool, requestedModel, stream, createdAt,
+  reservation, periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt, settledAt, cost,
+  priceUnknown, costDetailsJson, promptTokens, completionTokens, reasoningTokens, cachedTokens, cacheWriteTokens, usageEstimated,
+  cached, providerId, modelId, providerKeyId,
+  replace(attemptsJson, '"logId":""', '"logId":"' || 'call_' || lower(hex(ledger.id)) || '"') AS attemptsJson, statusCode, errorCode
+FROM ledger CROSS JOIN call_origins ON call_origins.id = origin
+LEFT JOIN call_targets ON call_targets.id = target;
+
+CREATE VIEW decisions AS SELECT
+  number, 'dec_' || lower(hex(coalesce(decisionId, ledger.id))) AS id, organizationId, keyId, 'call_' || lower(hex(ledger.id)) AS callId,
+  createdAt, action, requestedModel, outcome, reasonJson, violationsJson, shadowJson, bundleDigest, data_documents.digest AS dataDigest,
+  ruleRevision, inputJson
+FROM ledger CROSS JOIN call_origins ON call_origins.id = origin
+CROSS JOIN call_verdicts ON call_verdicts.id = verdict
+LEFT JOIN data_documents ON data_documents.id = document;
+
+-- Codes of the values that calls are searched by, in blocks of rows of the ledger (call-index.ts). \`last\` is the number of the
+-- block's last row. The index is written later, so that calls pay nothing for it.
+CREATE TABLE call_index (
+  last INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  cells BLOB NOT NULL,
+  PRIMARY KEY (last, name)
+) STRICT, WITHOUT ROWID;
+
+-- Sums that usage reports need of calls that retention has deleted, by the hour (epoch ms of its begin). An empty text means no
+-- model or no provider. Tokens are REAL as in the reports; the cost is in two halves.
+CREATE TABLE kept_usage (
+  hour INTEGER NOT NULL,
+  organizationId TEXT NOT NULL,
+  projectId TEXT NOT NULL,
+  keyId TEXT NOT NULL,
+  memberId TEXT NOT NULL,
+  modelId TEXT NOT NULL,
+  providerId TEXT NOT NULL,
+  calls INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  denied INTEGER NOT NULL,
+  limitRefusals INTEGER NOT NULL,
+  cacheHits INTEGER NOT NULL,
+  estimatedCalls INTEGER NOT NULL,
+  unknownPriceCalls INTEGER NOT NULL,
+  promptTokens REAL NOT NULL,
+  completionTokens REAL NOT NULL,
+  reasoningTokens REAL NOT NULL,
+  cachedTokens REAL NOT NULL,
+  cacheWriteTokens REAL NOT NULL,
+  costHigh INTEGER NOT NULL,
+  costLow INTEGER NOT NULL,
+  PRIMARY KEY (organizationId, hour, projectId, keyId, memberId, modelId, providerId)
+) STRICT, WITHOUT ROWID;
+
+-- Requests that ended with an error before they were calls. The id contains the time; the organization is null if no key was known.
+CREATE TABLE refused_requests (
+  id TEXT PRIMARY KEY,
+  clientRequestId TEXT,
+  organizationId TEXT,
+  projectId TEXT,
+  keyId TEXT,
+  memberId TEXT,
+  statusCode INTEGER NOT NULL,
+  errorCode TEXT,
+  message TEXT,
+  detail TEXT,
+  endpoint TEXT NOT NULL,
+  requestedModel TEXT,
+  clientAddress TEXT,
+  userAgent TEXT,
+  unrecorded INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX refused_requests_by_organization ON refused_requests (organizationId, id);
+
+-- A number that grows with every change of what is remembered between calls (freshness.ts), and that the booking of a call leaves
+-- as it is. A connection that books no calls learns from it whether what it remembers is still true.
+CREATE TABLE changes (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL) STRICT;
+INSERT INTO changes VALUES (1, 0);
+
+${triggers.join('\n')}
 `;

@@ -21,21 +21,23 @@ export function assertOurTables(connection: BetterSqlite3.Database): void {
 
 const digestOf = (migration: string): string => hash('sha256', migration);
 
-/** @throws Error when its tables were made by other migrations than ours of the same number, as builds between two versions have them */
+/** @throws Error when its tables were made by other migrations than ours: those before 0.2.0, or those of a build between two versions */
 export function assertOurMigrations(connection: BetterSqlite3.Database): void {
   if (!hasVersionTable(connection)) return;
   const columns = connection.prepare<[], string>("SELECT name FROM pragma_table_info('schema_version')").pluck().all();
   const digests = columns.includes('digest')
     ? connection.prepare<[], string>('SELECT digest FROM schema_version ORDER BY version').pluck().all()
     : [''];
-  const differs = digests.some(
-    (digest, index) => index < MIGRATIONS.length && digest !== digestOf(MIGRATIONS[index] ?? ''),
-  );
-  if (differs) {
-    throw new Error(
-      'The database was made by an unreleased version of Portcullis, whose tables differ: take another DATA_DIR, or that version.',
-    );
+  const isOurs = (digest: string, index: number): boolean =>
+    index >= MIGRATIONS.length || digest === digestOf(MIGRATIONS[index] ?? '');
+  const [first = ''] = digests;
+  if (digests.length > 0 && !isOurs(first, 0)) {
+    throw new Error('The database was made before version 0.2.0, and cannot be opened: take another DATA_DIR.');
   }
+  if (digests.every(isOurs)) return;
+  throw new Error(
+    'The database was made by an unreleased version of Portcullis, whose tables differ: take another DATA_DIR, or that version.',
+  );
 }
 
 /**
@@ -43,10 +45,6 @@ export function assertOurMigrations(connection: BetterSqlite3.Database): void {
  * @param wanted the version of the schema that is wanted
  */
 export function migrate(connection: BetterSqlite3.Database, wanted = MIGRATIONS.length): void {
-  connection.function('digest', { deterministic: true, varargs: true }, (...values: unknown[]) =>
-    hash('sha256', JSON.stringify(values), 'buffer'),
-  );
-  connection.unsafeMode(true); // One of them writes the schema as text.
   connection
     .transaction(() => {
       connection.exec(
@@ -61,5 +59,4 @@ export function migrate(connection: BetterSqlite3.Database, wanted = MIGRATIONS.
       }
     })
     .immediate();
-  connection.unsafeMode(false);
 }
