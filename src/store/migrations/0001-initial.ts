@@ -1,47 +1,12 @@
-/** Every column of a key that a person changes; the rest is what calls book. */
-const KEY_COLUMNS = `id, organizationId, projectId, createdBy, description, kind, secretHash, pepperId, mask, status, disabledAt, deletedAt,
-    expiresAt, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, createdAt, updatedAt,
-    previousSecretHash, previousPepperId, previousSecretEndsAt`;
-const BUDGET_COLUMNS =
-  'subjectId, organizationId, scope, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit';
+import { calls } from './0001-calls.ts';
 
-/** Triggers that count changes, as a name, an event and a table. A change of what calls book is not counted. */
-const COUNTED: readonly (readonly [string, string, string])[] = [
-  ...['organizations', 'projects', 'members', 'custom_providers', 'custom_models', 'provider_keys'].flatMap((table) => [
-    [`${table}_inserted`, 'INSERT', table] as const,
-    [`${table}_deleted`, 'DELETE', table] as const,
-    [`${table}_updated`, 'UPDATE', table] as const,
-  ]),
-  ...['groups', 'group_holders', 'tag_sets', 'aliases'].flatMap((table) => [
-    [`${table}_insert`, 'INSERT', table] as const,
-    [`${table}_delete`, 'DELETE', table] as const,
-    [`${table}_update`, 'UPDATE', table] as const,
-  ]),
-  ['keys_inserted', 'INSERT', 'keys'],
-  ['keys_deleted', 'DELETE', 'keys'],
-  ['keys_updated', `UPDATE OF ${KEY_COLUMNS}`, 'keys'],
-  ['keys_tagged', 'UPDATE OF tagsJson', 'keys'],
-  ['keys_aligned', 'UPDATE OF periodUsageAlignment, limitedBySelf, sharesLimitsOf', 'keys'],
-  ['keys_minute_limits', 'UPDATE OF requestsPerMinute, tokensPerMinute', 'keys'],
-  ['budgets_inserted', 'INSERT', 'budgets'],
-  ['budgets_deleted', 'DELETE', 'budgets'],
-  ['budgets_updated', `UPDATE OF ${BUDGET_COLUMNS}`, 'budgets'],
-  ['budgets_aligned', 'UPDATE OF periodUsageAlignment', 'budgets'],
-];
+// The schema of version 0.2.0, in two files: calls are in 0001-calls.ts. Ids sort by time and are the primary keys, so that rows are
+// appended at the end of each table. Short rows live in their primary key (WITHOUT ROWID). Tables with long rows do not, because
+// there a row of more than a quarter of a page spills into a page of its own (measured: the rules of three subjects in random order
+// 58 instead of 18 µs). tables.ts explains the columns.
 
-const triggers = COUNTED.map(
-  ([name, event, table]) => `CREATE TRIGGER ${name} AFTER ${event} ON ${table}
-BEGIN UPDATE changes SET number = number + 1; END;`,
-);
-
-/**
- * The schema of version 0.2.0. Ids sort by time and are the primary keys, so that rows are appended at the end of each table. Short
- * rows live in their primary key (WITHOUT ROWID). Tables with long rows do not, because there a row of more than a quarter of a
- * page spills into a page of its own (measured: the rules of three subjects in random order 58 instead of 18 µs).
- */
-export const initial = `
--- Organizations and who belongs to them. Remembered between calls are all rows of the tables that have triggers on \`changes\`.
--- \`newKeyLimitsJson\`: what keys that developers make can have at most (null: as much as their most limited key).
+/** Organizations and who belongs to them. */
+const organizations = `
 CREATE TABLE organizations (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -120,8 +85,29 @@ CREATE TABLE invitations (
 CREATE INDEX invitations_by_organization ON invitations (organizationId, id);
 CREATE INDEX open_invitations ON invitations (organizationId, email) WHERE acceptedAt IS NULL AND revokedAt IS NULL;
 
--- Gateway keys. \`previous…\`: the secret before a roll with an overlap, and until when it is accepted too. \`limitedBySelf\`: a
--- developer chose the limits. \`sharesLimitsOf\`: the key whose limits a key that a developer made shares. Amounts are pico-dollars.
+CREATE TABLE groups (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  name TEXT NOT NULL,
+  description TEXT,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  deletedAt INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX groups_by_organization ON groups (organizationId, id);
+CREATE UNIQUE INDEX groups_by_name ON groups (organizationId, name) WHERE deletedAt IS NULL;
+
+CREATE TABLE group_holders (
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  groupId TEXT NOT NULL REFERENCES groups (id),
+  holderId TEXT NOT NULL,
+  PRIMARY KEY (holderId, groupId)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX group_holders_by_group ON group_holders (groupId, holderId);
+`;
+
+/** Gateway keys, and the spend limits that they share by member, project or organization. */
+const keys = `
 CREATE TABLE keys (
   id TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -166,8 +152,6 @@ CREATE UNIQUE INDEX playground_keys ON keys (createdBy, projectId) WHERE kind = 
 CREATE UNIQUE INDEX keys_by_previous_secret ON keys (previousSecretHash) WHERE previousSecretHash IS NOT NULL;
 CREATE INDEX keys_by_shared_limits ON keys (sharesLimitsOf) WHERE sharesLimitsOf IS NOT NULL;
 
--- Spend limits that all keys of a member, a project or an organization share, with the columns of a key's own. A row exists only
--- if there is a limit.
 CREATE TABLE budgets (
   subjectId TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -185,30 +169,10 @@ CREATE TABLE budgets (
   CHECK ((periodUsageLimit IS NULL) = (periodUsageDurationValue IS NULL) AND (periodUsageDurationValue IS NULL) = (periodUsageDurationUnit IS NULL)),
   CHECK (usageLimit IS NOT NULL OR periodUsageLimit IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
+`;
 
--- Groups of members and keys: a scope of rules between the organization and the member.
-CREATE TABLE groups (
-  id TEXT PRIMARY KEY,
-  organizationId TEXT NOT NULL REFERENCES organizations (id),
-  name TEXT NOT NULL,
-  description TEXT,
-  createdAt INTEGER NOT NULL,
-  updatedAt INTEGER NOT NULL,
-  deletedAt INTEGER
-) STRICT, WITHOUT ROWID;
-CREATE INDEX groups_by_organization ON groups (organizationId, id);
-CREATE UNIQUE INDEX groups_by_name ON groups (organizationId, name) WHERE deletedAt IS NULL;
-
-CREATE TABLE group_holders (
-  organizationId TEXT NOT NULL REFERENCES organizations (id),
-  groupId TEXT NOT NULL REFERENCES groups (id),
-  holderId TEXT NOT NULL,
-  PRIMARY KEY (holderId, groupId)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX group_holders_by_group ON group_holders (groupId, holderId);
-
--- Rules by the subject that they bind, compiled as the policy engine reads them. Long texts are in parts (text-parts.ts): parts of
--- compiled rules stay because recorded decisions refer to them, parts of a rule's value are deleted with the rule.
+/** Rules by the subject that they bind, and long texts in parts (text-parts.ts). */
+const rules = `
 CREATE TABLE subject_rules (
   subjectId TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -223,8 +187,6 @@ CREATE TABLE compiled_parts (
   text TEXT NOT NULL
 ) STRICT;
 
--- \`reportsSince\` to \`lastSeenAt\`: since when a rule in mode \`report\` reports, and what it would have changed (report-counts.ts).
--- \`managedBy\`, \`managedName\`: the policy folder that contains the rule, and its name there; both or neither.
 CREATE TABLE rules (
   id TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -255,35 +217,12 @@ CREATE TABLE rule_parts (
   text TEXT NOT NULL
 ) STRICT;
 
--- The number of the last call that was counted for rules in mode \`report\`.
 CREATE TABLE report_mark (counted INTEGER NOT NULL) STRICT;
 INSERT INTO report_mark VALUES (0);
+`;
 
--- An organization's own tags of models and providers (policy/reference.md, "Tags of your own").
-CREATE TABLE tag_sets (
-  id TEXT PRIMARY KEY,
-  organizationId TEXT NOT NULL REFERENCES organizations (id),
-  target TEXT NOT NULL,
-  tagsJson TEXT NOT NULL,
-  createdAt INTEGER NOT NULL,
-  updatedAt INTEGER NOT NULL,
-  UNIQUE (organizationId, target)
-) STRICT;
-
--- An organization's or a project's own names for lists of models (src/config/README.md, "Aliases").
-CREATE TABLE aliases (
-  id TEXT PRIMARY KEY,
-  organizationId TEXT NOT NULL REFERENCES organizations (id),
-  projectId TEXT REFERENCES projects (id),
-  name TEXT NOT NULL,
-  modelsJson TEXT NOT NULL,
-  weightsJson TEXT,
-  createdAt INTEGER NOT NULL,
-  updatedAt INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX aliases_name ON aliases (organizationId, name, ifnull(projectId, ''));
-
--- Providers and models of an organization. \`fieldsJson\`: request fields beyond those of the wire format, a JSON list of names.
+/** Providers and models of an organization, and the names and tags that it gives models. */
+const providers = `
 CREATE TABLE custom_providers (
   id TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -344,7 +283,31 @@ CREATE TABLE provider_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX provider_keys_by_organization ON provider_keys (organizationId, id);
 
--- Every change by a person or a command, in a chain of HMACs. Triggers keep it append-only.
+CREATE TABLE tag_sets (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  target TEXT NOT NULL,
+  tagsJson TEXT NOT NULL,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL,
+  UNIQUE (organizationId, target)
+) STRICT;
+
+CREATE TABLE aliases (
+  id TEXT PRIMARY KEY,
+  organizationId TEXT NOT NULL REFERENCES organizations (id),
+  projectId TEXT REFERENCES projects (id),
+  name TEXT NOT NULL,
+  modelsJson TEXT NOT NULL,
+  weightsJson TEXT,
+  createdAt INTEGER NOT NULL,
+  updatedAt INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX aliases_name ON aliases (organizationId, name, ifnull(projectId, ''));
+`;
+
+/** Every change by a person or a command, in a chain of HMACs. Triggers keep the table append-only. */
+const audit = `
 CREATE TABLE audit (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -371,9 +334,10 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
 CREATE TRIGGER audit_is_only_appended_to BEFORE INSERT ON audit
 WHEN NEW.seq <> (SELECT coalesce(max(seq), 0) + 1 FROM audit) OR EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+`;
 
--- Sign-in of members in a browser. Sessions and links are found by the hash of their secret; they record no pepper, because a
--- dropped pepper ends them, which costs one sign-in.
+/** Sign-in of members with a browser. Sessions and links record no pepper: dropping a pepper ends them, which costs one sign-in. */
+const signIn = `
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,
   organizationId TEXT NOT NULL REFERENCES organizations (id),
@@ -414,7 +378,6 @@ CREATE TABLE passkeys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX passkeys_by_member ON passkeys (organizationId, memberId);
 
--- Failures are counted by a hash of the e-mail address, whether a member has it or not.
 CREATE TABLE sign_in_failures (
   emailHash TEXT PRIMARY KEY,
   failures INTEGER NOT NULL,
@@ -422,9 +385,10 @@ CREATE TABLE sign_in_failures (
   lockedUntil INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sign_in_failures_by_time ON sign_in_failures (windowStartedAt);
+`;
 
--- The authorization server's items, and the key that each grant stands for. \`registrant\`: who registered a client that nobody has
--- allowed yet. \`isRegisteredByKey\`, \`endsAt\`: a grant that a key's secret made ends with that secret.
+/** The authorization server's items, and the key that each grant stands for. */
+const oauth = `
 CREATE TABLE oauth_items (
   model TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -458,184 +422,50 @@ CREATE INDEX oauth_grants_by_member ON oauth_grants (organizationId, memberId) W
 CREATE INDEX oauth_grants_by_client ON oauth_grants (clientId) WHERE endedAt IS NULL;
 CREATE INDEX oauth_grants_by_key ON oauth_grants (keyId);
 CREATE INDEX oauth_grants_by_end ON oauth_grants (endsAt) WHERE endsAt IS NOT NULL AND endedAt IS NULL;
+`;
 
--- Calls. A row of \`ledger\` is a call and its decision; values that repeat from call to call have rows of their own: who asks for
--- what (\`call_origins\`), the decision as it was judged (\`call_verdicts\`), who served (\`call_targets\`), and the rules that a decision
--- saw (\`data_documents\`). \`digest\` finds such a row; \`usedOn\` is the UTC day of the last call that refers to it, or a later one
--- (interned.ts). Rows of the ledger are numbered in the order of their calls' ids, 2048 to a millisecond (call-number.ts).
-CREATE TABLE call_origins (
-  id INTEGER PRIMARY KEY,
-  digest BLOB NOT NULL UNIQUE,
-  usedOn INTEGER NOT NULL,
-  organizationId TEXT NOT NULL,
-  projectId TEXT NOT NULL,
-  keyId TEXT NOT NULL,
-  memberId TEXT NOT NULL,
-  action TEXT NOT NULL,
-  tool TEXT,
-  requestedModel TEXT NOT NULL,
-  stream INTEGER NOT NULL CHECK (stream IN (0, 1))
-) STRICT;
-CREATE INDEX call_origins_by_use ON call_origins (usedOn);
+/** Every column of a key that a person changes; the rest is what calls book. */
+const KEY_COLUMNS = `id, organizationId, projectId, createdBy, description, kind, secretHash, pepperId, mask, status, disabledAt, deletedAt,
+    expiresAt, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, createdAt, updatedAt,
+    previousSecretHash, previousPepperId, previousSecretEndsAt`;
+const BUDGET_COLUMNS =
+  'subjectId, organizationId, scope, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit';
 
-CREATE TABLE call_verdicts (
-  id INTEGER PRIMARY KEY,
-  digest BLOB NOT NULL UNIQUE,
-  usedOn INTEGER NOT NULL,
-  document INTEGER,
-  clientAddress TEXT,
-  outcome TEXT NOT NULL CHECK (outcome IN ('permit', 'deny')),
-  bundleDigest TEXT NOT NULL,
-  ruleRevision INTEGER NOT NULL,
-  reasonJson TEXT,
-  violationsJson TEXT NOT NULL,
-  shadowJson TEXT,
-  inputJson TEXT NOT NULL
-) STRICT;
-CREATE INDEX call_verdicts_by_use ON call_verdicts (usedOn);
+/** Triggers that count changes, by name, event and table. They leave out what calls book. */
+const COUNTED: readonly (readonly [string, string, string])[] = [
+  ...['organizations', 'projects', 'members', 'custom_providers', 'custom_models', 'provider_keys'].flatMap((table) => [
+    [`${table}_inserted`, 'INSERT', table] as const,
+    [`${table}_deleted`, 'DELETE', table] as const,
+    [`${table}_updated`, 'UPDATE', table] as const,
+  ]),
+  ...['groups', 'group_holders', 'tag_sets', 'aliases'].flatMap((table) => [
+    [`${table}_insert`, 'INSERT', table] as const,
+    [`${table}_delete`, 'DELETE', table] as const,
+    [`${table}_update`, 'UPDATE', table] as const,
+  ]),
+  ['keys_inserted', 'INSERT', 'keys'],
+  ['keys_deleted', 'DELETE', 'keys'],
+  ['keys_updated', `UPDATE OF ${KEY_COLUMNS}`, 'keys'],
+  ['keys_tagged', 'UPDATE OF tagsJson', 'keys'],
+  ['keys_aligned', 'UPDATE OF periodUsageAlignment, limitedBySelf, sharesLimitsOf', 'keys'],
+  ['keys_minute_limits', 'UPDATE OF requestsPerMinute, tokensPerMinute', 'keys'],
+  ['budgets_inserted', 'INSERT', 'budgets'],
+  ['budgets_deleted', 'DELETE', 'budgets'],
+  ['budgets_updated', `UPDATE OF ${BUDGET_COLUMNS}`, 'budgets'],
+  ['budgets_aligned', 'UPDATE OF periodUsageAlignment', 'budgets'],
+];
 
-CREATE TABLE call_targets (
-  id INTEGER PRIMARY KEY,
-  digest BLOB NOT NULL UNIQUE,
-  usedOn INTEGER NOT NULL,
-  providerId TEXT,
-  modelId TEXT,
-  providerKeyId TEXT,
-  attemptsJson TEXT
-) STRICT;
-CREATE INDEX call_targets_by_use ON call_targets (usedOn);
-
-CREATE TABLE data_documents (
-  id INTEGER PRIMARY KEY,
-  digest TEXT NOT NULL UNIQUE,
-  usedOn INTEGER NOT NULL,
-  text TEXT NOT NULL
-) STRICT;
-CREATE INDEX data_documents_by_use ON data_documents (usedOn);
-
-CREATE TABLE ledger (
-  number INTEGER PRIMARY KEY,
-  id BLOB NOT NULL,
-  origin INTEGER NOT NULL,
-  verdict INTEGER,
-  target INTEGER,
-  state INTEGER NOT NULL,
-  createdAt INTEGER NOT NULL,
-  requestId BLOB NOT NULL,
-  clientRequestId TEXT,
-  reservation INTEGER NOT NULL DEFAULT 0,
-  periodStartedAt INTEGER,
-  memberPeriodStartedAt INTEGER,
-  projectPeriodStartedAt INTEGER,
-  organizationPeriodStartedAt INTEGER,
-  settledAt INTEGER,
-  cost INTEGER NOT NULL DEFAULT 0,
-  priceUnknown INTEGER NOT NULL DEFAULT 0,
-  costDetailsJson TEXT,
-  promptTokens INTEGER NOT NULL DEFAULT 0,
-  completionTokens INTEGER NOT NULL DEFAULT 0,
-  reasoningTokens INTEGER NOT NULL DEFAULT 0,
-  cachedTokens INTEGER NOT NULL DEFAULT 0,
-  cacheWriteTokens INTEGER NOT NULL DEFAULT 0,
-  usageEstimated INTEGER NOT NULL DEFAULT 0,
-  cached INTEGER NOT NULL DEFAULT 0,
-  statusCode INTEGER,
-  errorCode TEXT,
-  decisionId BLOB,
-  tookMs INTEGER,
-  timesJson TEXT,
-  sharedPeriodStartedAt INTEGER
-) STRICT;
-CREATE INDEX open_windows ON ledger (number) WHERE state = 0
-  AND coalesce(periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt) IS NOT NULL;
-
--- A number below which no call is open.
-CREATE TABLE ledger_mark (openFrom INTEGER NOT NULL) STRICT;
-INSERT INTO ledger_mark VALUES (0);
-
--- Calls and decisions as readers want to see them. The address is read only if it is asked for, because verdicts are long rows
--- that reports of usage need not read.
-CREATE VIEW calls AS SELECT
-  number, 'call_' || lower(hex(ledger.id)) AS id, organizationId, projectId, keyId, memberId,
-  'dec_' || lower(hex(coalesce(decisionId, ledger.id))) AS decisionId,
-  CASE state WHEN 0 THEN 'open' WHEN 1 THEN 'settled' WHEN 2 THEN 'denied' WHEN 3 THEN 'recovered' ELSE 'released' END AS state,
-  action, 'req_' || lower(hex(requestId)) AS requestId, clientRequestId,
-  (SELECT clientAddress FROM call_verdicts WHERE call_verdicts.id = verdict) AS clientAddress, tool, requestedModel, stream, createdAt,
-  reservation, periodStartedAt, memberPeriodStartedAt, projectPeriodStartedAt, organizationPeriodStartedAt, settledAt, cost,
-  priceUnknown, costDetailsJson, promptTokens, completionTokens, reasoningTokens, cachedTokens, cacheWriteTokens, usageEstimated,
-  cached, providerId, modelId, providerKeyId,
-  replace(attemptsJson, '"logId":""', '"logId":"' || 'call_' || lower(hex(ledger.id)) || '"') AS attemptsJson, statusCode, errorCode
-FROM ledger CROSS JOIN call_origins ON call_origins.id = origin
-LEFT JOIN call_targets ON call_targets.id = target;
-
-CREATE VIEW decisions AS SELECT
-  number, 'dec_' || lower(hex(coalesce(decisionId, ledger.id))) AS id, organizationId, keyId, 'call_' || lower(hex(ledger.id)) AS callId,
-  createdAt, action, requestedModel, outcome, reasonJson, violationsJson, shadowJson, bundleDigest, data_documents.digest AS dataDigest,
-  ruleRevision, inputJson
-FROM ledger CROSS JOIN call_origins ON call_origins.id = origin
-CROSS JOIN call_verdicts ON call_verdicts.id = verdict
-LEFT JOIN data_documents ON data_documents.id = document;
-
--- Codes of the values that calls are searched by, in blocks of rows of the ledger (call-index.ts). \`last\` is the number of the
--- block's last row. The index is written later, so that calls pay nothing for it.
-CREATE TABLE call_index (
-  last INTEGER NOT NULL,
-  name TEXT NOT NULL,
-  cells BLOB NOT NULL,
-  PRIMARY KEY (last, name)
-) STRICT, WITHOUT ROWID;
-
--- Sums that usage reports need of calls that retention has deleted, by the hour (epoch ms of its begin). An empty text means no
--- model or no provider. Tokens are REAL as in the reports; the cost is in two halves.
-CREATE TABLE kept_usage (
-  hour INTEGER NOT NULL,
-  organizationId TEXT NOT NULL,
-  projectId TEXT NOT NULL,
-  keyId TEXT NOT NULL,
-  memberId TEXT NOT NULL,
-  modelId TEXT NOT NULL,
-  providerId TEXT NOT NULL,
-  calls INTEGER NOT NULL,
-  errors INTEGER NOT NULL,
-  denied INTEGER NOT NULL,
-  limitRefusals INTEGER NOT NULL,
-  cacheHits INTEGER NOT NULL,
-  estimatedCalls INTEGER NOT NULL,
-  unknownPriceCalls INTEGER NOT NULL,
-  promptTokens REAL NOT NULL,
-  completionTokens REAL NOT NULL,
-  reasoningTokens REAL NOT NULL,
-  cachedTokens REAL NOT NULL,
-  cacheWriteTokens REAL NOT NULL,
-  costHigh INTEGER NOT NULL,
-  costLow INTEGER NOT NULL,
-  PRIMARY KEY (organizationId, hour, projectId, keyId, memberId, modelId, providerId)
-) STRICT, WITHOUT ROWID;
-
--- Requests that ended with an error before they were calls. The id contains the time; the organization is null if no key was known.
-CREATE TABLE refused_requests (
-  id TEXT PRIMARY KEY,
-  clientRequestId TEXT,
-  organizationId TEXT,
-  projectId TEXT,
-  keyId TEXT,
-  memberId TEXT,
-  statusCode INTEGER NOT NULL,
-  errorCode TEXT,
-  message TEXT,
-  detail TEXT,
-  endpoint TEXT NOT NULL,
-  requestedModel TEXT,
-  clientAddress TEXT,
-  userAgent TEXT,
-  unrecorded INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX refused_requests_by_organization ON refused_requests (organizationId, id);
-
--- A number that grows with every change of what is remembered between calls (freshness.ts), and that the booking of a call leaves
--- as it is. A connection that books no calls learns from it whether what it remembers is still true.
+/**
+ * A number that grows with every change of what is remembered between calls (freshness.ts). A connection that books no calls learns
+ * from it whether what it remembers is still true.
+ */
+const changes = `
 CREATE TABLE changes (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL) STRICT;
 INSERT INTO changes VALUES (1, 0);
-
-${triggers.join('\n')}
+${COUNTED.map(
+  ([name, event, table]) => `CREATE TRIGGER ${name} AFTER ${event} ON ${table}
+BEGIN UPDATE changes SET number = number + 1; END;`,
+).join('\n')}
 `;
+
+export const initial = [organizations, keys, rules, providers, audit, signIn, oauth, calls, changes].join('');
