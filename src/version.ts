@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { MIGRATIONS } from './store/migrations/migrations.ts';
+import { MIGRATIONS } from './store/migrations/migrate.ts';
 
 /** What runs: `0.2.0`, the commit's first seven digits or `unknown`, and the number of the newest migration. */
 export interface Build {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
-import { MIGRATIONS } from '../src/store/migrations/migrations.ts';
+import { MIGRATIONS } from '../src/store/migrations/migrate.ts';
 import { buildText, readBuild } from '../src/version.ts';
 
 let folder: string;
@@ -32,8 +32,8 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 it('is one line of the version, the commit and the number of the newest migration', () => {
   const build = { version: manifest.version, commit: 'unknown', schema: MIGRATIONS.length };
   expect(readBuild(checkout)).toEqual(build);
-  expect(buildText({ ...build, version: '0.2.0', commit: 'abc1234', schema: 20 })).toBe(
-    'portcullis 0.2.0 (commit abc1234, schema 20)',
+  expect(buildText({ ...build, version: '0.2.0', commit: 'abc1234', schema: 1 })).toBe(
+    'portcullis 0.2.0 (commit abc1234, schema 1)',
   );
 });
 

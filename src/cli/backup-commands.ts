@@ -7,7 +7,7 @@ import { systemClock } from '../domain/time.ts';
 import { type BackupManifest, backUp } from '../store/backup/backup.ts';
 import { restore } from '../store/backup/restore.ts';
 import { createDataDir, withSecretsLocked } from '../store/db/data-dir.ts';
-import { MIGRATIONS } from '../store/migrations/migrations.ts';
+import { MIGRATIONS } from '../store/migrations/migrate.ts';
 import { type ProgressBar, print, printJson, progressBar, warn } from './terminal/output.ts';
 import { type Environment, whileNobodyServes, withDatabase } from './workspace.ts';
 

@@ -172,7 +172,7 @@ describe("another installation's secrets.json", () => {
     rmSync(databasePath(dataDir));
     copyFileSync(secretsPath(theirs), secretsPath(dataDir));
     writeFileSync(path.join(dataDir, 'lock.sqlite'), '');
-    await expectRefusals([['restore', backup]], /The backup is of another installation/);
+    await expectRefusals([['restore', backup]], /portcullis\.sqlite is of another installation/);
   });
 });
 
@@ -254,7 +254,7 @@ function overwrite(file: string, from: number, to: number): void {
 
 describe('a database that is none, or not whole, next to secrets', () => {
   const check = () => checkDataDir({ dataDir, given: { peppers: [], encryptionKeys: [] }, now: Date.now() });
-  const OTHER = 'It is not a database of Portcullis: take another DATA_DIR, or move the file away.';
+  const OTHER = 'FILE is not a database of Portcullis: take another DATA_DIR, or move the file away.';
 
   it.each([
     ['empty', (file: string) => truncateSync(file), `FILE is empty: it holds no database. ${REMEDY}`],
@@ -277,18 +277,27 @@ describe('a database that is none, or not whole, next to secrets', () => {
     ['short text', (file: string) => writeFileSync(file, 'No database.'), `FILE: … ${REMEDY}`],
     ['damaged in its first page', (file: string) => overwrite(file, 100, PAGE), `FILE: … ${REMEDY}`],
     ['damaged in a later page', (file: string) => overwrite(file, 5 * PAGE, 6 * PAGE), `FILE is damaged: … ${REMEDY}`],
-    ["another program's", (file: string) => writeOther(file, 'CREATE TABLE notes (text TEXT)'), `FILE: ${OTHER}`],
+    ["another program's", (file: string) => writeOther(file, 'CREATE TABLE notes (text TEXT)'), OTHER],
     [
       "another program's in WAL mode",
       (file: string) => writeOther(file, 'PRAGMA journal_mode = WAL', 'CREATE TABLE notes (text TEXT)'),
-      `FILE: ${OTHER}`,
+      OTHER,
     ],
     [
       "another program's, that counts its versions as we do",
       (file: string) => writeOther(file, 'CREATE TABLE schema_version (version INTEGER PRIMARY KEY, digest TEXT)'),
-      `FILE: ${OTHER}`,
+      OTHER,
     ],
-    ['without a table', (file: string) => writeOther(file, 'CREATE TABLE t (a)', 'DROP TABLE t'), `FILE: ${OTHER}`],
+    ['without a table', (file: string) => writeOther(file, 'CREATE TABLE t (a)', 'DROP TABLE t'), OTHER],
+    [
+      'of a version before 0.2.0',
+      (file: string) => {
+        const db = new BetterSqlite3(file);
+        db.exec("UPDATE schema_version SET digest = 'another'");
+        db.close();
+      },
+      'FILE was made by a version of Portcullis before 0.2.0, or by an unreleased one, …',
+    ],
     [
       'of a later version',
       (file: string) => {
@@ -298,7 +307,7 @@ describe('a database that is none, or not whole, next to secrets', () => {
         }
         db.close();
       },
-      'FILE: The database …',
+      'FILE has schema version 99, this version of Portcullis knows …: use the newer version that made it.',
     ],
   ])('is refused: %s', (_, spoil, expected) => {
     const file = databasePath(dataDir);

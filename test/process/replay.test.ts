@@ -12,9 +12,6 @@ import type { ReplayReport, RuleCreate } from '../../src/generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
-import { oneRowACall } from '../../src/store/migrations/0013-one-row-a-call.ts';
-import { migrate } from '../../src/store/migrations/migrate.ts';
-import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
 import { replay, replayBy } from '../../src/workbench/replay/replay.ts';
 import { readWorld } from '../../src/workbench/world/world.ts';
 import {
@@ -92,41 +89,8 @@ const RULES: readonly (readonly ['organization' | 'member' | 'key', RuleCreate])
   ['key', { ruleType: 'deny_models', ruleValue: { models: Array.from({ length: 500 }, (_, n) => `model-${n}`) } }],
 ];
 
-/** The rows of a database as a server of an older version had them. */
-function writeAsOlder(from: string, to: string, version: number): void {
-  const db = new BetterSqlite3(databasePath(to));
-  migrate(db, version);
-  db.pragma('foreign_keys = OFF');
-  db.prepare('ATTACH ? AS now').run(databasePath(from));
-  const tables = (schema: string): string[] =>
-    db.prepare<[], string>(`SELECT name FROM ${schema}.sqlite_schema WHERE type IN ('table', 'view')`).pluck().all();
-  const columns = (schema: string, table: string): { name: string; isNeeded: 0 | 1 }[] =>
-    db
-      .prepare<[], { name: string; isNeeded: 0 | 1 }>(
-        `SELECT name, "notnull" AND dflt_value IS NULL AS isNeeded FROM pragma_table_info('${table}', '${schema}')`,
-      )
-      .all();
-  const present = new Set(tables('now'));
-  present.delete('schema_version');
-  for (const table of tables('main').filter((name) => present.has(name))) {
-    const now = new Set(columns('now', table).map(({ name }) => name));
-    const pairs = columns('main', table).flatMap(({ name, isNeeded }) => {
-      const found = [name, camelCase(name)].find((each) => now.has(each));
-      return found === undefined && isNeeded === 0 ? [] : [[name, found ?? 0] as const];
-    });
-    db.exec(
-      `DELETE FROM main.${table}; INSERT INTO main.${table} (${pairs.map(([name]) => name).join(', ')})
-       SELECT ${pairs.map(([, found]) => found).join(', ')} FROM now.${table}`,
-    );
-  }
-  db.close();
-}
-
-const camelCase = (name: string): string =>
-  name.replace(/_pico$/, '').replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-
 it(
-  `the data of ${DECISIONS} decisions gives the same bytes after a rollback, a restart and a migration`,
+  `the data of ${DECISIONS} decisions gives the same bytes after a rollback and a restart`,
   async () => {
     const gateway = await startGateway({ ...UNLIMITED, TRUSTED_PROXIES: '127.0.0.0/8' });
     onTestFinished(() => rmSync(gateway.dataDir, { recursive: true, force: true }));
@@ -155,14 +119,6 @@ it(
     const restarted = await createContainer(testConfig(gateway.dataDir));
     expect(await replayed(restarted.management.origin, masterKey)).toEqual(identical(DECISIONS));
     await restarted.close();
-
-    const older = newDataDir();
-    onTestFinished(() => rmSync(older, { recursive: true, force: true }));
-    writeAsOlder(gateway.dataDir, older, MIGRATIONS.indexOf(oneRowACall));
-    copyFileSync(path.join(gateway.dataDir, 'secrets.json'), path.join(older, 'secrets.json'));
-    const migrated = await createContainer(testConfig(older));
-    expect(await replayed(migrated.management.origin, masterKey)).toEqual(identical(DECISIONS));
-    await migrated.close();
   },
   TIMEOUT,
 );

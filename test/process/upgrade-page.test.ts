@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { MIGRATIONS } from '../../src/store/migrations/migrations.ts';
+import { MIGRATIONS } from '../../src/store/migrations/migrate.ts';
 import { pages } from '../support/pages.ts';
 import { type Ended, ROOT, start } from './running.ts';
 
@@ -82,13 +82,13 @@ function run(commands: string, bin: string): Promise<Ended> {
 
 /** Commits the next version: one more migration, and its number. */
 function releaseNext(): void {
-  const list = path.join(origin, 'src/store/migrations/migrations.ts');
+  const list = path.join(origin, 'src/store/migrations/migrate.ts');
   const text = readFileSync(list, 'utf8');
   writeFileSync(
     list,
     text.replace(
-      /\n\];?(?:\s*as const;)?\n/,
-      (end) => `\n  'CREATE TABLE of_the_next_version (a INTEGER) STRICT',${end}`,
+      /(?<=MIGRATIONS: readonly string\[\] = \[[^\]]*)\]/,
+      ", 'CREATE TABLE of_the_next_version (a INTEGER) STRICT']",
     ),
   );
   const file = path.join(origin, 'package.json');

@@ -6,8 +6,7 @@ import { databasePath, hasDatabase } from '../db/data-dir.ts';
 import { type Database, draftPath } from '../db/database.ts';
 import { prepare } from '../db/sql.ts';
 import { connectTo, sqliteCode } from '../db/sqlite-file.ts';
-import { assertOurMigrations, assertOurTables, schemaVersion } from '../migrations/migrate.ts';
-import { MIGRATIONS } from '../migrations/migrations.ts';
+import { assertOurMigrations, assertOurTables } from '../migrations/migrate.ts';
 import {
   type GivenSecrets,
   inWords,
@@ -156,7 +155,8 @@ export function inspectDatabase<T>(path: string, work: (db: DatabaseReader) => T
   try {
     return explaining(path, () => {
       assertWhole(connection, path);
-      assertOurs(connection, path);
+      assertOurTables(connection, path);
+      assertOurMigrations(connection, path);
       return work(readerOf(connection));
     });
   } finally {
@@ -191,18 +191,4 @@ function assertWhole(connection: BetterSqlite3.Database, path: string): void {
   const verdict = String(connection.pragma('quick_check(1)', { simple: true }));
   if (verdict === 'ok') return;
   throw new Error(`${path} is damaged: ${verdict.replace(/^\*{3}.*\*{3}\n/, '').replaceAll('\n', ' ')}. ${REMEDY}`);
-}
-
-function assertOurs(connection: BetterSqlite3.Database, path: string): void {
-  try {
-    assertOurTables(connection);
-    assertOurMigrations(connection);
-  } catch (error) {
-    throw new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
-  const version = schemaVersion(connection);
-  if (version <= MIGRATIONS.length) return;
-  throw new Error(
-    `${path}: The database has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: use the newer version of Portcullis that made it.`,
-  );
 }

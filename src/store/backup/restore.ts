@@ -3,12 +3,12 @@ import { createReadStream, createWriteStream, existsSync, mkdirSync, readFileSyn
 import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type BetterSqlite3 from 'better-sqlite3';
 import { formatTime } from '../../domain/time.ts';
 import { isKeyOfChain } from '../audit/audit-entries.ts';
 import { databasePath, syncFolder } from '../db/data-dir.ts';
 import { openFile } from '../db/sqlite-file.ts';
-import { assertOurMigrations, schemaVersion } from '../migrations/migrate.ts';
-import { MIGRATIONS } from '../migrations/migrations.ts';
+import { assertOurMigrations, assertOurTables } from '../migrations/migrate.ts';
 import {
   type GivenSecrets,
   missingSecrets,
@@ -110,28 +110,36 @@ async function copyFile(
   return hash.digest('hex');
 }
 
-/** Which secrets it lacks. @throws Error when it is damaged, of a later version, or of another installation than the secrets */
-function checkDatabase(file: string, secrets: ChosenSecrets, { given, now }: RestoreOptions): string[] {
+/**
+ * The secrets that the copy of a backup needs and nobody has. @throws Error that names the backup when it is damaged, of a version
+ * that this one cannot open, or of another installation than the secrets
+ */
+function checkDatabase(file: string, secrets: ChosenSecrets, { folder, given, now }: RestoreOptions): string[] {
+  const backup = backupDatabasePath(folder);
   const connection = openFile(file, {}, () => {});
   try {
-    const verdict: unknown = connection.pragma('integrity_check(1)', { simple: true });
-    if (verdict !== 'ok') throw new Error(`The backup is damaged: ${String(verdict)}.`);
-    assertOurMigrations(connection);
-    const version = schemaVersion(connection);
-    if (version < 1 || version > MIGRATIONS.length) {
-      throw new Error(
-        `The backup has schema version ${version}, this version of Portcullis knows ${MIGRATIONS.length}.`,
-      );
-    }
+    assertIntact(connection, backup);
+    assertOurTables(connection, backup);
+    assertOurMigrations(connection, backup);
     const db = readerOf(connection);
     const accepted = secretsOf(secrets.file, given);
     if (!isKeyOfChain(db, accepted.signingKey.key)) {
-      throw new Error('The backup is of another installation: its audit log was written under another signing key.');
+      throw new Error(`${backup} is of another installation: its audit log was written under another signing key.`);
     }
     return missingSecrets(readSecretNeeds(db, now), accepted);
   } finally {
     connection.close();
   }
+}
+
+function assertIntact(connection: BetterSqlite3.Database, backup: string): void {
+  let verdict: unknown;
+  try {
+    verdict = connection.pragma('integrity_check(1)', { simple: true });
+  } catch (error) {
+    verdict = error instanceof Error ? error.message : error;
+  }
+  if (verdict !== 'ok') throw new Error(`${backup} is damaged: ${String(verdict)}.`);
 }
 
 /** The log first: a database without it would be an older one, it without the database is nothing. */

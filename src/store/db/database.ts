@@ -4,8 +4,7 @@ import { Worker } from 'node:worker_threads';
 import type BetterSqlite3 from 'better-sqlite3';
 import type { Compilable } from 'kysely';
 import { LRUCache } from 'lru-cache';
-import { assertOurMigrations, migrate, schemaVersion } from '../migrations/migrate.ts';
-import { MIGRATIONS } from '../migrations/migrations.ts';
+import { assertOurMigrations, MIGRATIONS, migrate, schemaVersion } from '../migrations/migrate.ts';
 import { syncFolder } from './data-dir.ts';
 import { prepare } from './sql.ts';
 import { openFile } from './sqlite-file.ts';
@@ -72,15 +71,11 @@ function connect(path: string, options: DatabaseOptions): BetterSqlite3.Database
   });
 }
 
-function checkVersion(connection: BetterSqlite3.Database): void {
+function assertUpToDate(connection: BetterSqlite3.Database, path: string): void {
   const version = schemaVersion(connection);
   if (version === MIGRATIONS.length) return;
-  const remedy =
-    version < MIGRATIONS.length
-      ? 'start the server once to bring it up to date'
-      : 'use the newer version of Portcullis that made it';
   throw new Error(
-    `The database has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: ${remedy}.`,
+    `${path} has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: start the server once to bring it up to date.`,
   );
 }
 
@@ -108,9 +103,9 @@ function transactions(connection: BetterSqlite3.Database): Database['transaction
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
   const connection = connect(path, options);
   try {
-    assertOurMigrations(connection);
+    assertOurMigrations(connection, path);
     if (options.create === true) migrate(connection);
-    checkVersion(connection);
+    assertUpToDate(connection, path);
   } catch (error) {
     connection.close();
     throw error;

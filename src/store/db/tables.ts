@@ -282,7 +282,7 @@ export interface RulesTable {
   subjectId: string;
   scope: Scope;
   ruleType: string;
-  /** As written; a long one in parts (text-parts.ts), as is the canonical value. */
+  /** As written; a long one in parts (text-parts.ts). */
   ruleValueJson: string;
   mode: Generated<'enforce' | 'report'>;
   status: Generated<'active' | 'inactive'>;
@@ -445,8 +445,8 @@ export interface CallOriginsTable extends Digested {
 
 /** A decision as it was judged. */
 export interface CallVerdictsTable extends Digested {
-  /** A row of `data_documents`; null: an old decision of which none was on record. */
-  document: number | null;
+  /** A row of `data_documents`. */
+  document: number;
   clientAddress: string | null;
   outcome: 'permit' | 'deny';
   bundleDigest: string;
@@ -469,9 +469,8 @@ export interface CallTargetsTable extends Digested {
 
 /** One row a call, which its decision shares; the views `calls` and `decisions` show it with all that it refers to. */
 export interface LedgerTable extends CallColumns {
-  /** 16 bytes; the decision has the same, unless `decisionId` has others, as old ones do. */
+  /** 16 bytes, also of the decision. */
   id: Buffer;
-  decisionId: Generated<Buffer | null>;
   /** `CALL_STATES` has their names. */
   state: number;
   origin: number;
@@ -616,7 +615,7 @@ interface DataDocumentsTable extends Interned {
 /** Parts of long texts (text-parts.ts). */
 interface TextPartsTable {
   id: Generated<number>;
-  /** Of the owner and the text; of those that the migration made, another text that nothing equals. */
+  /** Of the owner and the text. */
   digest: string;
   text: string;
 }

@@ -20,7 +20,7 @@ export interface TextParts {
 /** Parts of `compiled_parts` are never dropped: decisions refer to them. */
 type PartsTable = 'compiled_parts' | 'rule_parts';
 
-/** Characters up to which a column holds a text itself; the migration knows it too. */
+/** A column contains a text of up to this many characters itself. */
 const MAX_WHOLE = 2048;
 const MARK = '@';
 const REFERENCE = /^@(\d+)$/;

@@ -88,7 +88,7 @@ const rowsBetween = build
   .selectFrom('ledger')
   .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
   .leftJoin('call_targets', 'call_targets.id', 'ledger.target')
-  .select(['ledger.number', 'ledger.id', 'ledger.decisionId', 'ledger.state', 'ledger.verdict'])
+  .select(['ledger.number', 'ledger.id', 'ledger.state', 'ledger.verdict'])
   .select(['ledger.requestId', 'ledger.clientRequestId', 'ledger.tookMs'])
   .select(['call_origins.organizationId', 'call_origins.keyId', 'call_origins.memberId', 'call_origins.requestedModel'])
   .select(['call_targets.modelId', 'call_targets.providerId'])

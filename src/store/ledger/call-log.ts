@@ -70,7 +70,6 @@ const ofOrganization = (organizationId: string) => ofAll().where('call_origins.o
 const LEDGER = [
   'ledger.number',
   'ledger.id',
-  'ledger.decisionId',
   'ledger.requestId',
   'ledger.clientRequestId',
   'ledger.state',
@@ -113,10 +112,7 @@ type Row = ReturnType<ReturnType<typeof logged>['execute']> extends Promise<(inf
 
 /** A call with its decision, as they stand in the ledger. Amounts in pico-dollars, times in epoch ms. */
 export interface LoggedCall
-  extends Omit<
-    Row,
-    'id' | 'decisionId' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson' | 'timesJson'
-  > {
+  extends Omit<Row, 'id' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson' | 'timesJson'> {
   readonly id: string;
   readonly decisionId: string;
   readonly requestId: string;
@@ -152,7 +148,7 @@ function toLogged({ reasonJson, costDetailsJson, attemptsJson, timesJson, ...row
   return {
     ...row,
     id,
-    decisionId: idOfBytes(row.decisionId ?? row.id, 'dec'),
+    decisionId: idOfBytes(row.id, 'dec'),
     requestId: idOfBytes(row.requestId, 'req'),
     state: stateOf(row.state),
     reason: reasonCode(reasonJson),
@@ -164,9 +160,7 @@ function toLogged({ reasonJson, costDetailsJson, attemptsJson, timesJson, ...row
 
 /** Calls by their numbers, with what their decisions' ids are made of. */
 export const decidedAt = (organizationId: string, numbers: readonly number[]) =>
-  ofOrganization(organizationId)
-    .select(['ledger.number', 'ledger.id', 'ledger.decisionId'])
-    .where('ledger.number', 'in', numbers);
+  ofOrganization(organizationId).select(['ledger.number', 'ledger.id']).where('ledger.number', 'in', numbers);
 
 /** The calls that are wanted, but for those of another reason, request or address, which their rows alone do not tell. */
 export function wantedCalls(filter: CallFilter): Calls {

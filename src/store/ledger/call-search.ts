@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { AddressRange } from '../../domain/address.ts';
 import { bytesOfId, earliestNumber, endOfNear } from '../../domain/id.ts';
 import type { Database } from '../db/database.ts';
@@ -202,17 +201,14 @@ function blocksOf(db: Database, from: number, before: number): number[] {
  * @param id of the call or of its decision
  */
 export function findNumber(db: Database, organizationId: string, id: string): number | undefined {
-  const bytes = bytesOfId(id);
-  const rows = build
+  const ofId = build
     .selectFrom('ledger')
     .innerJoin('call_origins', 'call_origins.id', 'ledger.origin')
     .where('call_origins.organizationId', '=', organizationId)
+    .where('ledger.id', '=', bytesOfId(id))
     .select('ledger.number')
     .orderBy('ledger.number')
     .limit(1);
-  const ofId = id.startsWith('dec_')
-    ? rows.where(sql<boolean>`coalesce(ledger.decisionId, ledger.id) = ${bytes}`)
-    : rows.where('ledger.id', '=', bytes);
   const [first, end] = [earliestNumber(id), endOfNear(id)];
   const near = db.get(ofId.where('ledger.number', '>=', first).where('ledger.number', '<', end));
   if (near !== undefined) return near.number;

@@ -89,7 +89,7 @@ export function inOrderOfData(db: Database, ids: readonly number[]): readonly nu
   const seen = chunksOf(ids, PAGE).flatMap((chunk) =>
     db.all(build.selectFrom('call_verdicts').select(['id', 'document']).where('id', 'in', chunk)),
   );
-  seen.sort((a, b) => (a.document ?? 0) - (b.document ?? 0) || a.id - b.id);
+  seen.sort((a, b) => a.document - b.document || a.id - b.id);
   return seen.map(({ id }) => id);
 }
 
@@ -126,7 +126,7 @@ export function decisionIds(
   numbers: readonly number[],
 ): ReadonlyMap<number, string> {
   const rows = chunksOf(numbers, PAGE).flatMap((chunk) => db.all(decidedAt(organizationId, chunk)));
-  return new Map(rows.map(({ number, id, decisionId }) => [number, idOfBytes(decisionId ?? id, 'dec')]));
+  return new Map(rows.map(({ number, id }) => [number, idOfBytes(id, 'dec')]));
 }
 
 function chunksOf<T>(items: readonly T[], size: number): T[][] {

@@ -424,36 +424,37 @@ CREATE INDEX oauth_grants_by_key ON oauth_grants (keyId);
 CREATE INDEX oauth_grants_by_end ON oauth_grants (endsAt) WHERE endsAt IS NOT NULL AND endedAt IS NULL;
 `;
 
-/** Every column of a key that a person changes; the rest is what calls book. */
+/** Columns of keys and budgets that people change; calls book in the others. */
 const KEY_COLUMNS = `id, organizationId, projectId, createdBy, description, kind, secretHash, pepperId, mask, status, disabledAt, deletedAt,
-    expiresAt, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, createdAt, updatedAt,
-    previousSecretHash, previousPepperId, previousSecretEndsAt`;
-const BUDGET_COLUMNS =
-  'subjectId, organizationId, scope, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit';
+  expiresAt, usageLimit, periodUsageLimit, periodUsageDurationValue, periodUsageDurationUnit, periodUsageAlignment, createdAt,
+  updatedAt, previousSecretHash, previousPepperId, previousSecretEndsAt, tagsJson, limitedBySelf, sharesLimitsOf, requestsPerMinute,
+  tokensPerMinute`;
+const BUDGET_COLUMNS = `subjectId, organizationId, scope, usageLimit, periodUsageLimit, periodUsageDurationValue,
+  periodUsageDurationUnit, periodUsageAlignment`;
 
-/** Triggers that count changes, by name, event and table. They leave out what calls book. */
-const COUNTED: readonly (readonly [string, string, string])[] = [
-  ...['organizations', 'projects', 'members', 'custom_providers', 'custom_models', 'provider_keys'].flatMap((table) => [
-    [`${table}_inserted`, 'INSERT', table] as const,
-    [`${table}_deleted`, 'DELETE', table] as const,
-    [`${table}_updated`, 'UPDATE', table] as const,
-  ]),
-  ...['groups', 'group_holders', 'tag_sets', 'aliases'].flatMap((table) => [
-    [`${table}_insert`, 'INSERT', table] as const,
-    [`${table}_delete`, 'DELETE', table] as const,
-    [`${table}_update`, 'UPDATE', table] as const,
-  ]),
-  ['keys_inserted', 'INSERT', 'keys'],
-  ['keys_deleted', 'DELETE', 'keys'],
-  ['keys_updated', `UPDATE OF ${KEY_COLUMNS}`, 'keys'],
-  ['keys_tagged', 'UPDATE OF tagsJson', 'keys'],
-  ['keys_aligned', 'UPDATE OF periodUsageAlignment, limitedBySelf, sharesLimitsOf', 'keys'],
-  ['keys_minute_limits', 'UPDATE OF requestsPerMinute, tokensPerMinute', 'keys'],
-  ['budgets_inserted', 'INSERT', 'budgets'],
-  ['budgets_deleted', 'DELETE', 'budgets'],
-  ['budgets_updated', `UPDATE OF ${BUDGET_COLUMNS}`, 'budgets'],
-  ['budgets_aligned', 'UPDATE OF periodUsageAlignment', 'budgets'],
-];
+/** Tables that are remembered between calls, and the updates of them that count as a change. */
+const REMEMBERED: Readonly<Record<string, string>> = {
+  organizations: 'UPDATE',
+  projects: 'UPDATE',
+  members: 'UPDATE',
+  keys: `UPDATE OF ${KEY_COLUMNS}`,
+  budgets: `UPDATE OF ${BUDGET_COLUMNS}`,
+  groups: 'UPDATE',
+  group_holders: 'UPDATE',
+  custom_providers: 'UPDATE',
+  custom_models: 'UPDATE',
+  provider_keys: 'UPDATE',
+  tag_sets: 'UPDATE',
+  aliases: 'UPDATE',
+};
+
+const triggers = Object.entries(REMEMBERED).flatMap(([table, update]) =>
+  Object.entries({ inserted: 'INSERT', updated: update, deleted: 'DELETE' }).map(
+    ([name, event]) => `
+CREATE TRIGGER ${table}_${name} AFTER ${event} ON ${table}
+BEGIN UPDATE changes SET number = number + 1; END;`,
+  ),
+);
 
 /**
  * A number that grows with every change of what is remembered between calls (freshness.ts). A connection that books no calls learns
@@ -462,10 +463,7 @@ const COUNTED: readonly (readonly [string, string, string])[] = [
 const changes = `
 CREATE TABLE changes (id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL) STRICT;
 INSERT INTO changes VALUES (1, 0);
-${COUNTED.map(
-  ([name, event, table]) => `CREATE TRIGGER ${name} AFTER ${event} ON ${table}
-BEGIN UPDATE changes SET number = number + 1; END;`,
-).join('\n')}
+${triggers.join('\n')}
 `;
 
 export const initial = [organizations, keys, rules, providers, audit, signIn, oauth, calls, changes].join('');

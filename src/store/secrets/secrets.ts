@@ -139,15 +139,9 @@ export interface SecretNeeds {
 const countById = (column: 'pepperId' | 'encryptionKeyId') =>
   [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
 
-/** False in a database of an earlier version that has not been migrated yet. */
-const keepsPreviousSecrets = (db: Pick<Database, 'all'>): boolean => {
-  const column = sql<number>`EXISTS (SELECT 1 FROM pragma_table_info('keys') WHERE name = 'previousPepperId')`;
-  return db.all(build.selectNoFrom(column.as('exists'))).some(({ exists }) => exists === 1);
-};
-
 /**
- * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Of deleted ones
- * nothing is needed any more, and playground keys have no secret. The database may be of an earlier version.
+ * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Deleted
+ * ones need nothing, and playground keys have no secret.
  */
 export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretNeeds {
   const keys = build
@@ -181,11 +175,7 @@ export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretN
     .where('deletedAt', 'is', null)
     .groupBy('encryptionKeyId');
   return {
-    peppers: added(
-      [keys, ...(keepsPreviousSecrets(db) ? [previousSecrets] : []), masterKeys, invitations].flatMap((query) =>
-        db.all(query),
-      ),
-    ),
+    peppers: added([keys, previousSecrets, masterKeys, invitations].flatMap((query) => db.all(query))),
     encryptionKeys: db.all(providerKeys),
   };
 }

@@ -11,13 +11,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
+import BetterSqlite3 from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/domain/time.ts';
 import { type BackupOptions, backUp, digestOf } from '../../../src/store/backup/backup.ts';
 import { type RestoreOptions, restore } from '../../../src/store/backup/restore.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { openDatabase } from '../../../src/store/db/database.ts';
-import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
+import { MIGRATIONS } from '../../../src/store/migrations/migrate.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { addTenant, START, temporaryDirectory } from '../fixture.ts';
@@ -191,7 +192,7 @@ test.each([
   expect(readdirSync(fresh)).toEqual([]);
 });
 
-test('a backup whose database is damaged inside, or of a later version, is refused though its digest agrees', async () => {
+test('a backup whose database is damaged inside, or of a later or too old version, is refused though its digest agrees', async () => {
   const { dataDir, folder } = await dataDirectory();
   await backedUp(dataDir, folder);
   const file = join(folder, 'portcullis.sqlite');
@@ -200,21 +201,25 @@ test('a backup whose database is damaged inside, or of a later version, is refus
     change();
     writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, sha256: await digestOf(file) }));
   };
-  await spoil(() => {
-    const db = openDatabase(file);
-    db.connection.pragma('journal_mode = DELETE');
-    db.connection.prepare("INSERT INTO schema_version VALUES (?, 0, '')").run(MIGRATIONS.length + 1);
+  const change = (statement: string): void => {
+    const db = new BetterSqlite3(file);
+    db.exec(statement);
     db.close();
-  });
+  };
+  await spoil(() => change(`INSERT INTO schema_version VALUES (${MIGRATIONS.length + 1}, 0, '')`));
   await expect(restored(folder, temporaryDirectory())).rejects.toThrow(
-    `schema version ${MIGRATIONS.length + 1}, this version of Portcullis knows ${MIGRATIONS.length}`,
+    `${file} has schema version ${MIGRATIONS.length + 1}, this version of Portcullis knows ${MIGRATIONS.length}`,
+  );
+  await spoil(() => change("UPDATE schema_version SET digest = 'another'"));
+  await expect(restored(folder, temporaryDirectory())).rejects.toThrow(
+    `${file} was made by a version of Portcullis before 0.2.0, or by an unreleased one`,
   );
   await spoil(() => {
     const bytes = readFileSync(file);
     bytes.fill(7, 3 * 4096, 4 * 4096);
     writeFileSync(file, bytes);
   });
-  await expect(restored(folder, temporaryDirectory())).rejects.toThrow(/damaged|malformed/);
+  await expect(restored(folder, temporaryDirectory())).rejects.toThrow(`${file} is damaged: `);
 });
 
 test('what is there is refused, and with force moved aside, its log with it', async () => {

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type DatabaseOptions, openDatabase } from '../../../src/store/db/database.ts';
-import { columnNames, NEW_NAMES } from '../../../src/store/migrations/0012-column-names.ts';
-import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
+import { MIGRATIONS, migrate, schemaVersion } from '../../../src/store/migrations/migrate.ts';
 import { insertOrganization, listOrganizations } from '../../../src/store/tenants/tenants.ts';
 import { temporaryDirectory } from '../fixture.ts';
 
@@ -59,9 +58,9 @@ describe('opening', () => {
   });
 
   test.each([
-    ['newer', MIGRATIONS.length + 1, 'use the newer version of Portcullis that made it'],
-    ['older', MIGRATIONS.length - 1, 'start the server once to bring it up to date'],
-  ])('a database of a %s schema is refused with the remedy', (_, version, remedy) => {
+    ['newer', MIGRATIONS.length + 1, 'knows', 'use the newer version that made it'],
+    ['older', MIGRATIONS.length - 1, 'needs', 'start the server once to bring it up to date'],
+  ])('a database of a %s schema is refused with the remedy', (_, version, verb, remedy) => {
     const path = newPath();
     const other = new BetterSqlite3(path);
     other.exec('CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL, digest TEXT)');
@@ -70,25 +69,45 @@ describe('opening', () => {
     }
     other.close();
     expect(() => openDatabase(path)).toThrow(
-      `The database has schema version ${version}, this version of Portcullis needs ${MIGRATIONS.length}: ${remedy}.`,
+      `${path} has schema version ${version}, this version of Portcullis ${verb} ${MIGRATIONS.length}: ${remedy}.`,
     );
   });
 });
 
-describe('a database of a build between two versions', () => {
-  test.each([
-    ['made by another migration of the same number', "UPDATE schema_version SET digest = 'another'"],
-    ['that kept no digests', 'ALTER TABLE schema_version DROP COLUMN digest'],
-  ])('%s is refused by name, and not by an error of SQL', (_, change) => {
-    const path = newPath();
-    const made = openDatabase(path, { create: true });
-    made.connection.exec(change);
-    made.close();
-    for (const create of [true, false]) {
-      expect(() => openDatabase(path, { create })).toThrow(
-        'The database was made by an unreleased version of Portcullis, whose tables differ: take another DATA_DIR, or that version.',
-      );
-    }
+test.each([
+  ['was made by other migrations', "UPDATE schema_version SET digest = 'another'"],
+  ['contains no digests of its migrations', 'ALTER TABLE schema_version DROP COLUMN digest'],
+])('a database that %s is refused by name, by the server too', (_, change) => {
+  const path = newPath();
+  const made = openDatabase(path, { create: true });
+  made.connection.exec(change);
+  made.close();
+  for (const create of [true, false]) {
+    expect(() => openDatabase(path, { create })).toThrow(
+      `${path} was made by a version of Portcullis before 0.2.0, or by an unreleased one, and cannot be opened: use the version that made it, or another DATA_DIR.`,
+    );
+  }
+});
+
+describe('a migration', () => {
+  const NEXT = 'CREATE TABLE of_the_next_version (a INTEGER) STRICT';
+  const tables = (connection: BetterSqlite3.Database) =>
+    connection.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'of_the%' ORDER BY name").pluck().all();
+
+  test('is applied once, after those before it, and leaves their rows', () => {
+    const { connection } = open(newPath(), { create: true });
+    connection.exec("INSERT INTO organizations (id, name, createdAt, updatedAt) VALUES ('org_1', 'Acme', 5, 5)");
+    for (let i = 0; i < 2; i++) migrate(connection, [...MIGRATIONS, NEXT]);
+    expect([schemaVersion(connection), tables(connection)]).toEqual([MIGRATIONS.length + 1, ['of_the_next_version']]);
+    expect(connection.prepare('SELECT id FROM organizations').pluck().all()).toEqual(['org_1']);
+  });
+
+  test('that fails undoes those that were applied with it', () => {
+    const { connection } = open(newPath(), { create: true });
+    expect(() => migrate(connection, [...MIGRATIONS, NEXT, 'CREATE TABLE organizations (a)'])).toThrow(
+      'already exists',
+    );
+    expect([schemaVersion(connection), tables(connection)]).toEqual([MIGRATIONS.length, []]);
   });
 });
 
@@ -133,27 +152,6 @@ describe('the schema', () => {
       'ledger.reservation',
     ]);
     expect(new Set(money.map(({ type }) => type))).toEqual(new Set(['INTEGER']));
-  });
-
-  test('has the names that ALTER TABLE gives the columns, index by index', () => {
-    const earlier = MIGRATIONS.slice(0, MIGRATIONS.indexOf(columnNames)).join(';');
-    const [renamed, altered] = [new BetterSqlite3(':memory:'), new BetterSqlite3(':memory:')];
-    renamed.unsafeMode(true);
-    for (const db of [renamed, altered]) db.exec(earlier);
-    renamed.exec(columnNames);
-    const columns = altered.prepare<[], { table: string; name: string }>(
-      `SELECT tables.name AS "table", columns.name FROM pragma_table_list AS tables, pragma_table_info(tables.name) AS columns
-       WHERE tables.schema = 'main' AND tables.name NOT IN ('calls', 'decisions', 'kept_usage', 'data_documents', 'sqlite_schema')`,
-    );
-    for (const { table, name } of columns.all()) {
-      const after = NEW_NAMES.get(name);
-      if (after !== undefined) altered.exec(`ALTER TABLE ${table} RENAME COLUMN ${name} TO ${after}`);
-    }
-    const schemaOf = (db: BetterSqlite3.Database) =>
-      db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name').all();
-
-    expect(schemaOf(renamed)).toEqual(schemaOf(altered));
-    expect(columns.all().filter(({ name }) => name.includes('_'))).toEqual([]);
   });
 });
 

@@ -1,15 +1,9 @@
-import { hash } from 'node:crypto';
-import { join } from 'node:path';
-import BetterSqlite3 from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { cutText, joinStored, prepareTextParts, readJoined, type TextParts } from '../../../src/store/db/text-parts.ts';
 import { getDataDocument } from '../../../src/store/ledger/references.ts';
-import { textParts } from '../../../src/store/migrations/0003-text-parts.ts';
-import { MIGRATIONS } from '../../../src/store/migrations/migrations.ts';
-import { prepareSubjectRules } from '../../../src/store/rules/rules.ts';
-import { costing, decisionIdOf, newCall, newDecision, storeWithTenant, temporaryDirectory } from '../fixture.ts';
+import { costing, decisionIdOf, newCall, newDecision, storeWithTenant } from '../fixture.ts';
 
 /** As a long rule has it: entries of some 40 characters. */
 const textOf = (entries: readonly number[]): string =>
@@ -147,25 +141,4 @@ test('a data document whose parts were altered is not passed off as the one that
   await expect(store.read((db) => getDataDocument(db, tenant.organizationId, id))).rejects.toThrow(
     `The data document of ${id} is not what was stored.`,
   );
-});
-
-test('long compiled rules of an earlier version are parts after the migration, and the same text', () => {
-  const path = join(temporaryDirectory(), 'portcullis.sqlite');
-  const before = new BetterSqlite3(path);
-  before.exec('CREATE TABLE schema_version (version INTEGER PRIMARY KEY, applied_at INTEGER, digest TEXT) STRICT');
-  for (const [index, migration] of MIGRATIONS.slice(0, MIGRATIONS.indexOf(textParts)).entries()) {
-    before.exec(migration);
-    before.prepare('INSERT INTO schema_version VALUES (?, 0, ?)').run(index + 1, hash('sha256', migration));
-  }
-  before.exec(`INSERT INTO organizations (id, name, created_at, updated_at) VALUES ('org_1', 'Acme', 0, 0)`);
-  const insert = before.prepare("INSERT INTO subject_rules VALUES (?, 'org_1', 'key', ?, 0)");
-  const texts = [textOf(numbers(1)), textOf(numbers(1000)), textOf(numbers(900))];
-  for (const [index, text] of texts.entries()) insert.run(`key_${index}`, text);
-  before.close();
-
-  const db = openDatabase(path, { create: true });
-  onTestFinished(() => db.close());
-  const rules = prepareSubjectRules(db)('org_1', ['key_0', 'key_1', 'key_2']);
-  expect([...rules.values()].map(({ text }) => text)).toEqual(texts);
-  expect([...rules.values()].map(({ stored }) => stored)).toEqual([texts[0], '@3', '@4']);
 });
