@@ -1,7 +1,5 @@
 // What was decided can be judged again to the same bytes, whatever happens to the process, to the database and to the rules.
-import { copyFileSync, rmSync } from 'node:fs';
-import path from 'node:path';
-import BetterSqlite3 from 'better-sqlite3';
+import { rmSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { changeRule } from '../../src/admin/rules/iam-rules.ts';
 import { createCatalog } from '../../src/catalog/catalog.ts';
@@ -11,18 +9,9 @@ import { systemClock } from '../../src/domain/time.ts';
 import type { ReplayReport, RuleCreate } from '../../src/generated/types.ts';
 import { compileSubjectRules, dataDocument } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
-import { databasePath } from '../../src/store/db/data-dir.ts';
 import { replay, replayBy } from '../../src/workbench/replay/replay.ts';
 import { readWorld } from '../../src/workbench/world/world.ts';
-import {
-  addKey,
-  addRule,
-  newDataDir,
-  removeRule,
-  startGateway,
-  type TestGateway,
-  testConfig,
-} from '../support/gateway.ts';
+import { addKey, addRule, removeRule, startGateway, type TestGateway, testConfig } from '../support/gateway.ts';
 
 /** The done-when numbers are 10,000 of each; fewer changes where the run is to be short. */
 const DECISIONS = Number(process.env.REPLAY_DECISIONS ?? 10_000);
