@@ -172,13 +172,10 @@ const timeOfBytes = (id: Buffer): number => id.readUIntBE(0, 6);
 interface Numbered {
   readonly number: number;
   readonly id: Buffer;
-  /** Where it is not that of the call. */
-  readonly decisionId: Buffer | null;
 }
 
 /** Whether a call stands far behind the time in its id: after the clock went back, rows still follow the last one. */
-export const isDisplaced = ({ number, id, decisionId }: Numbered): boolean =>
-  [id, decisionId ?? id].some((each) => number >= numbersFrom(timeOfBytes(each) + NEAR_MS));
+export const isDisplaced = ({ number, id }: Numbered): boolean => number >= numbersFrom(timeOfBytes(id) + NEAR_MS);
 
 /** When the call of this number was made, in epoch ms. */
 export const timeOfNumber = (number: number): number => Math.floor(number / PER_MS);

@@ -489,7 +489,7 @@ export interface LedgerTable extends CallColumns {
 
 /** What a call has of its own. */
 interface CallColumns extends Record<keyof StoredTokens, Generated<number>> {
-  /** In the order of ids (statements.ts). */
+  /** In the order of ids (src/domain/id.ts). */
   number: number;
   createdAt: number;
   clientRequestId: string | null;

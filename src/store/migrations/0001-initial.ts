@@ -457,7 +457,7 @@ BEGIN UPDATE changes SET number = number + 1; END;`,
 );
 
 /**
- * A number that grows with every change of what is remembered between calls (freshness.ts). A connection that books no calls learns
+ * A number that grows with every change of what is remembered between calls (database.ts). A connection that books no calls learns
  * from it whether what it remembers is still true.
  */
 const changes = `
