@@ -32,8 +32,8 @@ export class ManualClock implements Clock {
 /** RFC 3339 in UTC with milliseconds: the only form in which our JSON holds times. */
 export const formatTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
 
 /** What `parseTime` takes, in words. */
 export const TIME_FORM = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z';

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { hashSecret, newId, type Pepper } from '../../domain/id.ts';
-import { formatTime } from '../../domain/time.ts';
+import { DAY, formatTime, HOUR } from '../../domain/time.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { SignInMethod } from '../../store/db/tables.ts';
 import * as store from '../../store/sign-in/sign-in-records.ts';
@@ -9,12 +9,10 @@ import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 import type { SecretWrite } from '../keys/new-secret.ts';
 
-const HOUR = 3_600_000;
-
 /** A session ends when it was not used for so long. */
 const IDLE_MS = 12 * HOUR;
 /** And so long after it began, however much it is used. */
-const ABSOLUTE_MS = 7 * 24 * HOUR;
+const ABSOLUTE_MS = 7 * DAY;
 /** The oldest one ends when a member begins one more. */
 const MAX_SESSIONS = 20;
 /** Expired ones of any member that a sign-in deletes: more than it adds. */

@@ -1,6 +1,6 @@
 import { type ApiError, notFound } from '../../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, newId, type Pepper } from '../../domain/id.ts';
-import { formatTime } from '../../domain/time.ts';
+import { DAY, formatTime } from '../../domain/time.ts';
 import { optional } from '../../lib/collections.ts';
 import type { Database } from '../../store/db/database.ts';
 import * as store from '../../store/sign-in/sign-in-records.ts';
@@ -9,8 +9,6 @@ import { getOrganization, isEmpty } from '../../store/tenants/tenants.ts';
 import { type Actor, checkManagesOrganization, checkManagesRole, recordChange } from '../audit/audit-trail.ts';
 import { newSecret, type SecretWrite } from '../keys/new-secret.ts';
 import { addTenant } from '../tenants/organizations.ts';
-
-const DAY = 86_400_000;
 
 /** A link can be used for so long. */
 const LIFE_MS = DAY;

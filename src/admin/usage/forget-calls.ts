@@ -1,11 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Clock, formatTime } from '../../domain/time.ts';
+import { type Clock, DAY, formatTime, HOUR } from '../../domain/time.ts';
 import { forgetCalls, forgetReferences } from '../../store/ledger/retention.ts';
 import type { Store } from '../../store/store.ts';
 import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
-
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 
 /** Rows in one transaction: a few milliseconds, so that deleting a year holds up nobody's call. */
 const CHUNK = 100;

@@ -1,6 +1,6 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { ApiError, invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
-import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
+import { checkRange, DAY, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { Usage, UsageQuery } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
@@ -10,7 +10,6 @@ import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from 
 import { getMember } from '../../store/tenants/member-records.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/audit-trail.ts';
 
-const DAY = 86_400_000;
 const MAX_DAYS = { hour: 31, day: 366, total: 366 } as const;
 const DEFAULT_DAYS = 7;
 const DEFAULT_LIMIT = 1000;

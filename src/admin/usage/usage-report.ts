@@ -1,14 +1,11 @@
 import { formatUsd } from '../../domain/money.ts';
-import { formatTime } from '../../domain/time.ts';
+import { DAY, formatTime, HOUR } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { unknownCursor } from '../../store/db/records.ts';
 import { COUNTS, prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
 import type { UsageRequest } from './usage-query.ts';
-
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 
 /** Where a page ends: the begin of its last row's hour or day, and the row's dimensions. */
 type PageStart = readonly [start: number, ...of: (string | null)[]];

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { DAY } from '../../domain/time.ts';
 import { counted } from '../../lib/text.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { draftText } from '../../workbench/analysis/drafts.ts';
@@ -23,8 +24,6 @@ export interface TightenOptions {
   readonly output?: string;
   readonly org?: string;
 }
-
-const DAY_MS = 86_400_000;
 
 /** `portcullis policy tighten`. @throws Error where no call was seen, or the draft would deny one */
 export async function runTighten(env: Environment, reference: string, options: TightenOptions): Promise<void> {
@@ -70,7 +69,7 @@ function tightenIn(
   const subject = findTightenSubject(world, reference);
   const pdp = createPdp(policyOf(env), JUDGE_ENGINE);
   try {
-    const from = Math.max(0, now - days * DAY_MS);
+    const from = Math.max(0, now - days * DAY);
     return { subject, tightened: tighten(db, pdp, world, subject, { from, to: now, addresses: addresses === true }) };
   } finally {
     pdp.close();

@@ -6,7 +6,7 @@ import { listProjects } from '../../admin/tenants/projects.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { leftToSpend } from '../../domain/limits.ts';
 import { formatUsd, parseUsd } from '../../domain/money.ts';
-import { formatTime } from '../../domain/time.ts';
+import { DAY, formatTime } from '../../domain/time.ts';
 import type { KeyRecord, ProjectRecord } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { budgetsOfKey } from '../../store/tenants/budget-records.ts';
@@ -17,8 +17,6 @@ import type { Session } from '../state.ts';
 
 /** Keys and projects among which a page lets people choose. */
 const SHOWN = 100;
-
-const DAY = 86_400_000;
 
 /** The value of the choice to make a key. */
 const NEW = 'new';

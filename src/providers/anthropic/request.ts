@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Mapping } from '../../domain/model.ts';
 import type { ChatRequest } from '../../generated/types.ts';
 import type { Adapter, ChatCall, Unsupported } from '../wire/adapter.ts';
-import { record } from '../wire/answer-json.ts';
+import { type Fields, record } from '../wire/answer-json.ts';
 import {
   anything,
   droppedBy,
@@ -20,8 +20,6 @@ import { notTakenByProvider } from '../wire/upstream-error.ts';
 import { conversation } from './messages.ts';
 import { allowsManualThinking, isKnownEffort, type ModelRules, modelRules, planThinking } from './thinking.ts';
 import { answerFormat, toolFields } from './tools.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** For a mapping whose largest output is unknown: every model of the API takes it. */
 const DEFAULT_MAX_TOKENS = 4096;

@@ -2,7 +2,7 @@ import type { ChunkChoice, ChunkDelta } from '../../generated/types.ts';
 import { type StreamEvent, streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { count, eventJson, isRecord, modelId, record } from '../wire/answer-json.ts';
+import { count, eventJson, type Fields, isRecord, modelId, record } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import {
   annotations,
@@ -19,8 +19,6 @@ import {
 import { reportedError } from './error.ts';
 import { encryptedDetail, textDetail } from './messages.ts';
 import { ANSWER_TOOL } from './tools.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Blocks come one after the other; a few more are borne. */
 const MAX_OPEN_BLOCKS = 16;

@@ -1,10 +1,8 @@
 import type { ChatRequest, ChatTool, FunctionDefinition, ResponseFormat, ToolChoice } from '../../generated/types.ts';
-import { isRecord } from '../wire/answer-json.ts';
+import { type Fields, isRecord } from '../wire/answer-json.ts';
 import { MAX_SEARCHES } from '../wire/request-fields.ts';
 import { type Block, cacheControl, textBlocks } from './messages.ts';
 import type { ModelRules } from './thinking.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 interface ToolFields {
   readonly tools?: readonly Fields[];

@@ -3,13 +3,11 @@ import { normaliseUsage, type Usage } from '../../domain/usage.ts';
 import type { ChatChoice, CompletionImage, FinishReason, ReasoningDetail, ToolCall } from '../../generated/types.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { UpstreamCompletion } from '../wire/adapter.ts';
-import { count, isRecord, modelId, parseJson, record } from '../wire/answer-json.ts';
+import { count, type Fields, isRecord, modelId, parseJson, record } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import { signatureField, toReasoningDetails } from './contents.ts';
 import { refuseError } from './error.ts';
 import { countsSearches } from './thinking.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** More candidates than any request may ask for. */
 const MAX_CANDIDATES = 128;
@@ -46,18 +44,18 @@ export function takeApart(answer: unknown): Taken {
 export const indexOf = (candidate: Fields, position: number): number => count(candidate.index) ?? position;
 
 function toChoice(candidate: Fields, position: number, newCallId: NewCallId, shown: Shown): ChatChoice {
-  const said = readCandidate(candidate, newCallId);
-  noteUse(said, candidate, shown);
-  const reason = finishReason(candidate.finishReason ?? 'STOP', said.calls.length > 0) ?? 'stop';
-  const isSilent = said.calls.length > 0 || said.images.length > 0 || reason === 'content_filter';
+  const pieces = readCandidate(candidate, newCallId);
+  noteUse(pieces, candidate, shown);
+  const reason = finishReason(candidate.finishReason ?? 'STOP', pieces.calls.length > 0) ?? 'stop';
+  const isSilent = pieces.calls.length > 0 || pieces.images.length > 0 || reason === 'content_filter';
   return {
     index: indexOf(candidate, position),
     finish_reason: reason,
     message: {
       role: 'assistant',
-      content: said.text === '' && isSilent ? null : said.text,
-      ...commonFields(said, candidate, 0),
-      ...(said.calls.length === 0 ? {} : { tool_calls: [...said.calls] }),
+      content: pieces.text === '' && isSilent ? null : pieces.text,
+      ...commonFields(pieces, candidate, 0),
+      ...(pieces.calls.length === 0 ? {} : { tool_calls: [...pieces.calls] }),
     },
     ...toLogprobs(candidate.logprobsResult),
   };
@@ -82,8 +80,8 @@ export function parseAnswer(response: GatheredResponse, newCallId: NewCallId): U
   return { model, choices, usage: googleUsage(usage, model, shown), fields };
 }
 
-/** A candidate, or a piece of one, read. */
-export interface Said {
+/** The parts of a candidate, or of a piece of one. */
+export interface CandidatePieces {
   readonly text: string;
   readonly thoughts: string;
   /** Of text, in their order. */
@@ -130,7 +128,7 @@ function partsOf(candidate: Fields): Fields[] {
 }
 
 /** What a candidate says. Images among the thoughts are drafts and left out. @throws UpstreamError `bad_response` */
-export function readCandidate(candidate: Fields, newCallId: NewCallId): Said {
+export function readCandidate(candidate: Fields, newCallId: NewCallId): CandidatePieces {
   let text = '';
   let thoughts = '';
   const signatures: string[] = [];
@@ -155,15 +153,15 @@ export function readCandidate(candidate: Fields, newCallId: NewCallId): Said {
 
 /** The fields that a message and a delta have in common; `signatures` is how many the message had before. */
 export function commonFields(
-  said: Said,
+  pieces: CandidatePieces,
   candidate: Fields,
   signatures: number,
 ): { reasoning?: string; reasoning_details?: ReasoningDetail[]; images?: CompletionImage[] } {
   const { groundingMetadata: grounding } = candidate;
   return {
-    ...(said.thoughts === '' ? {} : { reasoning: said.thoughts }),
-    ...(said.signatures.length === 0 ? {} : { reasoning_details: toReasoningDetails(said.signatures, signatures) }),
-    ...(said.images.length === 0 ? {} : { images: [...said.images] }),
+    ...(pieces.thoughts === '' ? {} : { reasoning: pieces.thoughts }),
+    ...(pieces.signatures.length === 0 ? {} : { reasoning_details: toReasoningDetails(pieces.signatures, signatures) }),
+    ...(pieces.images.length === 0 ? {} : { images: [...pieces.images] }),
     ...(isRecord(grounding) ? { extra_content: { google: { grounding_metadata: grounding } } } : {}),
   };
 }
@@ -172,8 +170,8 @@ export function commonFields(
 const MAX_QUERIES = 1000;
 
 /** Notes what a candidate shows of its use: images, and the searches made for it; empty queries are not charged. */
-export function noteUse(said: Said, candidate: Fields, shown: Shown): void {
-  shown.images += said.images.length;
+export function noteUse(pieces: CandidatePieces, candidate: Fields, shown: Shown): void {
+  shown.images += pieces.images.length;
   const { webSearchQueries: queries } = record(candidate.groundingMetadata);
   if (!Array.isArray(queries)) return;
   for (const query of queries) {

@@ -1,8 +1,6 @@
 import type { GatheredResponse, ResponseHeaders } from '../../net/exchange.ts';
-import { isRecord, parseJson, record } from '../wire/answer-json.ts';
+import { type Fields, isRecord, parseJson, record } from '../wire/answer-json.ts';
 import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from '../wire/upstream-error.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const detailsOf = (error: Fields): Fields[] => (Array.isArray(error.details) ? error.details.filter(isRecord) : []);
 

@@ -2,7 +2,7 @@ import type { ChatRequest, ResponseFormat } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint, Unsupported } from '../wire/adapter.ts';
-import { isRecord, record } from '../wire/answer-json.ts';
+import { type Fields, isRecord, record } from '../wire/answer-json.ts';
 import {
   droppedBy,
   type Extensions,
@@ -68,8 +68,6 @@ export function buildRequest(call: ChatCall, endpoint: Endpoint): OutboundReques
   };
   return googleRequest(endpoint, externalId, body, request.stream === true);
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 

@@ -2,10 +2,11 @@ import type { ChunkChoice, ChunkDelta, FinishReason } from '../../generated/type
 import { streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { eventJson } from '../wire/answer-json.ts';
+import { eventJson, type Fields } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import {
   blockedText,
+  type CandidatePieces,
   commonFields,
   finishReason,
   googleUsage,
@@ -13,14 +14,11 @@ import {
   type NewCallId,
   noteUse,
   readCandidate,
-  type Said,
   type Shown,
   type Taken,
   takeApart,
   toLogprobs,
 } from './answer.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** More choices than any request may ask for. */
 const MAX_CHOICES = 128;
@@ -67,14 +65,14 @@ function toChunk(taken: Taken, progress: Progress): UpstreamChunk {
 
 function toChunkChoice(candidate: Fields, position: number, progress: Progress): ChunkChoice {
   const index = indexOf(candidate, position);
-  const said = readCandidate(candidate, progress.newCallId);
-  noteUse(said, candidate, progress.shown);
+  const pieces = readCandidate(candidate, progress.newCallId);
+  noteUse(pieces, candidate, progress.shown);
   const known = progress.states.get(index);
   const state: ChoiceState = known ?? { calls: 0, signatures: 0, finished: undefined };
   progress.states.set(index, state);
-  const delta = toDelta(said, candidate, state);
-  state.calls += said.calls.length;
-  state.signatures += said.signatures.length;
+  const delta = toDelta(pieces, candidate, state);
+  state.calls += pieces.calls.length;
+  state.signatures += pieces.signatures.length;
   state.finished = finishReason(candidate.finishReason, state.calls > 0) ?? state.finished;
   return {
     index,
@@ -85,13 +83,13 @@ function toChunkChoice(candidate: Fields, position: number, progress: Progress):
 }
 
 /** A function call comes whole: one fragment with all of it. */
-function toDelta(said: Said, candidate: Fields, state: ChoiceState): ChunkDelta {
+function toDelta(pieces: CandidatePieces, candidate: Fields, state: ChoiceState): ChunkDelta {
   return {
-    ...(said.text === '' ? {} : { content: said.text }),
-    ...commonFields(said, candidate, state.signatures),
-    ...(said.calls.length === 0
+    ...(pieces.text === '' ? {} : { content: pieces.text }),
+    ...commonFields(pieces, candidate, state.signatures),
+    ...(pieces.calls.length === 0
       ? {}
-      : { tool_calls: said.calls.map((call, position) => ({ index: state.calls + position, ...call })) }),
+      : { tool_calls: pieces.calls.map((call, position) => ({ index: state.calls + position, ...call })) }),
   };
 }
 

@@ -1,7 +1,5 @@
 import type { ChatRequest, FunctionDefinition, ToolChoice } from '../../generated/types.ts';
-import { isRecord, record } from '../wire/answer-json.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
+import { type Fields, isRecord, record } from '../wire/answer-json.ts';
 
 function toDeclaration({ name, description, parameters }: FunctionDefinition): Fields {
   const declaration: Record<string, unknown> = { name };

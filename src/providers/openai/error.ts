@@ -1,8 +1,6 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
-import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { type Fields, isRecord, parseJson } from '../wire/answer-json.ts';
 import { badResponse, fromStatus, retryAfterMs, scrub, UpstreamError } from '../wire/upstream-error.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * Words of `code` and `type` about the credential, which count more than the status they come under: 429 of OpenAI and Moonshot,

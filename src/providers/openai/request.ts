@@ -9,7 +9,7 @@ import type {
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
-import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { type Fields, isRecord, parseJson } from '../wire/answer-json.ts';
 import {
   anything,
   listOf,
@@ -68,8 +68,6 @@ function limitOutput(body: Body, { maxTokens }: OpenAiDialect, ours: number | un
   delete body[field === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens'];
   if (limit !== undefined) body[field] = limit;
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** What SDKs and other gateways add to an answer, and send back with it: no provider knows them. */
 const NEVER_SENT = ['parsed', 'provider_specific_fields', 'thinking_blocks'];

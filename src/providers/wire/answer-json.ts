@@ -13,14 +13,17 @@ export const ANSWER_BOUNDS: JsonBounds = { depth: 1000, values: 1_000_000, field
 /** A text up to here exceeds no bound that matters: one level takes two characters, and a field four. */
 const SHORT = 2 * ANSWER_BOUNDS.depth;
 
+/** A JSON object of which nothing is known yet. */
+export type Fields = Readonly<Record<string, unknown>>;
+
 /** True for a JSON object. */
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const NOTHING: Readonly<Record<string, unknown>> = {};
+const NOTHING: Fields = {};
 
 /** A JSON object as it is; an empty one for anything else. */
-export const record = (value: unknown): Readonly<Record<string, unknown>> => (isRecord(value) ? value : NOTHING);
+export const record = (value: unknown): Fields => (isRecord(value) ? value : NOTHING);
 
 /** A count: a whole number that is not negative; anything else was not reported. */
 export const count = (value: unknown): number | undefined =>

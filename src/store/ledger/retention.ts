@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
 import { dayOfNumber, numbersFrom, timeOfNumber } from '../../domain/id.ts';
+import { HOUR } from '../../domain/time.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { forgetBlock } from './call-index.ts';
 import { CALL_STATES } from './statements.ts';
 import { countedModel, KEPT_SUMS, usageSums } from './usage-sums.ts';
-
-const HOUR = 3_600_000;
 
 const isOver = sql<boolean>`state <> ${sql.lit(CALL_STATES.open)}`;
 

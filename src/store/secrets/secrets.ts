@@ -89,7 +89,9 @@ export const newServerKey = (): string => randomBytes(KEY_BYTES).toString('base6
 
 export const secretsPath = (dataDir: string): string => join(dataDir, 'secrets.json');
 
-const isTexts = (value: unknown): boolean => Array.isArray(value) && value.every((each) => typeof each === 'string');
+/** True for a list of strings. */
+export const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string');
 
 function isSecretsFile(value: unknown): value is SecretsFile {
   if (typeof value !== 'object' || value === null) return false;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { writeDurably } from '../db/data-dir.ts';
-import type { ServerKeys, ServerSecrets } from './secrets.ts';
+import { isTexts, type ServerKeys, type ServerSecrets } from './secrets.ts';
 
 /** The server that runs on a data directory, and the ids of the secrets that it has; the first of each makes what is new. */
 export interface Serving {
@@ -68,9 +68,6 @@ export function noteServing(
   };
   writeDurably(servingPath(dataDir), `${JSON.stringify(serving)}\n`);
 }
-
-const isTexts = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.every((each) => typeof each === 'string');
 
 function isServing(value: unknown): value is Serving {
   if (typeof value !== 'object' || value === null) return false;

@@ -133,12 +133,12 @@ export async function accessOverview(
   };
 }
 
-/** The data document of a call, of the enforced rules that `keep` names. */
-const documentOf = (subjects: readonly WorldSubject[], keep: (rule: PolicyRule) => boolean): DataDocument =>
+/** The data document of a call, of the rules that `keep` names. */
+export const documentOf = (subjects: readonly WorldSubject[], keep: (rule: PolicyRule) => boolean): DataDocument =>
   dataDocument(
     subjects.map(({ id, rules }) => ({
       id,
-      rules: compileSubjectRules(rules.filter((rule) => rule.mode === 'enforce' && keep(rule))),
+      rules: compileSubjectRules(rules.filter(keep)),
     })),
   );
 
@@ -153,7 +153,7 @@ function mappingCells(
   hasCredential: (mapping: Mapping) => boolean,
 ): Cell[] {
   const { mappings } = judge;
-  const data = documentOf(subjects, (rule) => !isIpRule(rule));
+  const data = documentOf(subjects, (rule) => isEnforced(rule) && !isIpRule(rule));
   const violations = new Map<string, PolicyViolation[]>();
   const permitted = new Set<string>();
   for (const input of listInputs({ subjects: bare(subjects), clientIp: null }, mappings)) {
@@ -182,15 +182,16 @@ function mappingCells(
 
 const bare = (subjects: readonly WorldSubject[]) => subjects.map(({ scope, id }) => ({ scope, id }));
 
-const isEnforcedAllow = ({ mode, ruleType }: PolicyRule): boolean =>
-  mode === 'enforce' && effectOf(ruleType) === 'allow';
+const isEnforced = ({ mode }: PolicyRule): boolean => mode === 'enforce';
+
+export const isEnforcedAllow = (rule: PolicyRule): boolean => isEnforced(rule) && effectOf(rule.ruleType) === 'allow';
 
 const ruleIdsOf = (violations: readonly PolicyViolation[]): string[] =>
   [...new Set(violations.flatMap(({ ruleIds }) => ruleIds))].sort();
 
 /** The classes of addresses, those alike put together. */
 function addressRows(pdp: Pdp, judge: SubjectJudge, subjects: readonly WorldSubject[]): AccessAddressClass[] {
-  const data = documentOf(subjects, isIpRule);
+  const data = documentOf(subjects, (rule) => isEnforced(rule) && isIpRule(rule));
   const enforced = subjects.flatMap(({ rules }) => rules.filter((rule) => rule.mode === 'enforce' && isIpRule(rule)));
   const allowing = enforced
     .filter(isEnforcedAllow)

@@ -6,7 +6,6 @@ import { actionOf, type ListScope, permittedIds } from '../../core/reachable.ts'
 import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/resolve.ts';
 import { canonicalAddress } from '../../domain/address.ts';
 import { invalidRequest } from '../../domain/errors.ts';
-import { effectOf } from '../../domain/iam-rule.ts';
 import { comparePrice, type Mapping } from '../../domain/model.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -19,7 +18,6 @@ import type {
   PolicyDecision,
   PolicyInput,
 } from '../../generated/types.ts';
-import { compileSubjectRules, dataDocument } from '../../policy/data-document.ts';
 import { denialMessage, denialReason, type RuleNames } from '../../policy/denial.ts';
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
@@ -30,10 +28,9 @@ import {
   plainWorstCases,
   type World,
   type WorldKey,
-  type WorldRule,
   type WorldSubject,
 } from '../world/world.ts';
-import { namedRules } from './access.ts';
+import { documentOf, isEnforcedAllow, namedRules } from './access.ts';
 
 /** A request that is judged and not made. */
 interface JudgedCall {
@@ -120,7 +117,11 @@ export function explain(pdp: Pdp, world: World, key: WorldKey, call: JudgedCall,
   };
   const candidates = judgedCandidates(pdp, subjects, scope, call);
   const input = inputDocument(call.action, call.address, scope.subjects, candidates, undefined, scope.facts);
-  const judge: JudgeWithout = (without) => pdp.decide(input, documentOf(subjects, without));
+  const judge: JudgeWithout = (without) =>
+    pdp.decide(
+      input,
+      documentOf(subjects, ({ id }) => !without.has(id)),
+    );
   const decision = judge(new Set());
   const flips = smallestFlips(judge, subjects, input, decision);
   const named = new Set([
@@ -167,7 +168,12 @@ function judgedCandidates(
   { model, candidates }: JudgedCall,
 ): readonly Mapping[] {
   if (model !== AUTO) return candidates;
-  const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, candidates);
+  const permitted = permittedIds(
+    pdp,
+    documentOf(subjects, () => true),
+    scope,
+    candidates,
+  );
   return choose(candidates, ({ id }) => permitted.has(id));
 }
 
@@ -183,14 +189,6 @@ function answerOf(
   if (decision.permitted.length > 0) return { outcome: 'permit', reason: null };
   return { outcome: 'deny', reason: denialMessage(denialReason(input, decision), names) };
 }
-
-const documentOf = (subjects: readonly WorldSubject[], without: ReadonlySet<string>) =>
-  dataDocument(
-    subjects.map(({ id, rules }) => ({
-      id,
-      rules: compileSubjectRules(rules.filter((rule) => !without.has(rule.id))),
-    })),
-  );
 
 const NEARNESS = ['same model', 'same family', 'same modalities'] as const;
 
@@ -221,7 +219,12 @@ function nearest(
   const near = mappingsOf(world, key.organizationId).filter(
     (mapping) => hasCredential(key, mapping) && actionOf(mapping) === action && distance(mapping) >= 0,
   );
-  const permitted = permittedIds(pdp, documentOf(subjects, new Set()), scope, near);
+  const permitted = permittedIds(
+    pdp,
+    documentOf(subjects, () => true),
+    scope,
+    near,
+  );
   const [best] = near
     .filter(({ id }) => permitted.has(id))
     .sort((a, b) => distance(a) - distance(b) || comparePrice(a, b));
@@ -287,9 +290,6 @@ function closing(judge: JudgeWithout, subjects: readonly WorldSubject[]): Explai
   }
   return { sets: [], exhaustive: allowing.length <= MAX_SIZE };
 }
-
-const isEnforcedAllow = ({ mode, ruleType }: WorldRule): boolean =>
-  mode === 'enforce' && effectOf(ruleType) === 'allow';
 
 function* subsets(items: readonly string[], size: number): Generator<string[]> {
   if (size === 0) {

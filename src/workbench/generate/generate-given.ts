@@ -10,7 +10,7 @@ import type {
   FixtureSubject,
   Scope,
 } from '../../generated/types.ts';
-import { writeMapping } from '../fixtures/fixture-given.ts';
+import { CATALOG_ID, writeMapping } from '../fixtures/fixture-given.ts';
 import { listOf } from '../fixtures/fixture-source.ts';
 import {
   groupsOf,
@@ -139,8 +139,6 @@ export interface Slice {
 /** What models of no particular price cost. */
 export const PRICED: FixtureMapping = { inputPricePerMillion: '1', outputPricePerMillion: '4' };
 
-const MODEL_ID = /^[A-Za-z0-9._:@-]{1,512}$/;
-const PROVIDER_ID = /^[A-Za-z0-9._:@-]{1,512}$/;
 const CUSTOM_PROVIDER = /^[a-z]+(-[a-z]+)*$/;
 
 export const EMPTY_SLICE: Slice = { models: {}, custom: {}, names: [] };
@@ -154,8 +152,8 @@ export function modelSlice(
 ): Slice {
   // A canonical id holds no `/`: a provider's own id that does goes by the one with `--`.
   const modelId = canonicalModelId(id);
-  const served = providers.filter((provider) => PROVIDER_ID.test(provider));
-  if (!MODEL_ID.test(modelId) || served.length === 0) return EMPTY_SLICE;
+  const served = providers.filter((provider) => CATALOG_ID.test(provider));
+  if (!CATALOG_ID.test(modelId) || served.length === 0) return EMPTY_SLICE;
   const { externalId = id } = mapping;
   const written = { ...(externalId === modelId ? {} : { externalId }), ...mapping };
   return {

@@ -48,7 +48,7 @@ export const rangesOf = (rules: readonly PolicyRule[]): AddressRange[] =>
 export const addressInput = (address: string | null, subjects: readonly PolicySubject[]): PolicyInput =>
   inputDocument('chat', address, subjects, FUTURE_MAPPINGS.slice(0, 1));
 
-const documentOf = (rules: readonly PolicyRule[]): DataDocument =>
+const judgedDocument = (rules: readonly PolicyRule[]): DataDocument =>
   dataDocument([{ id: SUBJECT.id, rules: compileSubjectRules(rules) }]);
 
 /** Judges by the compiled policy, through the same documents as a call; remembers what it was asked. */
@@ -63,7 +63,7 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
     const known = knownBySections(rules);
     if (known !== undefined) return known;
     const permitted = new Uint8Array(mappings.length);
-    const data = documentOf(rules);
+    const data = judgedDocument(rules);
     for (const input of inputs) for (const id of pdp.permitted(input, data)) permitted[Number(id)] = 1;
     return permitted;
   }
@@ -82,7 +82,7 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
 
   function judgeAddresses(rules: readonly PolicyRule[]): AddressSet {
     if (rules.length === 0) return EVERY_ADDRESS;
-    const data = documentOf(rules);
+    const data = judgedDocument(rules);
     const passing = addressClasses(rangesOf(rules)).filter(
       ({ representative }) => pdp.permitted(addressInput(representative, [SUBJECT]), data).length > 0,
     );
@@ -100,7 +100,7 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
       };
     },
     mappingViolations(rules, judged) {
-      const data = documentOf(rules.filter((rule) => rule.mode === 'enforce' && !isIpRule(rule)));
+      const data = judgedDocument(rules.filter((rule) => rule.mode === 'enforce' && !isIpRule(rule)));
       const found = new Map<number, PolicyViolation[]>(judged.map((position) => [position, []]));
       const asked = numbered.filter((_, position) => found.has(position));
       for (const input of listInputs({ subjects: [SUBJECT], clientIp: null }, asked)) {
@@ -111,7 +111,7 @@ export function createSubjectJudge(pdp: Pdp, mappings: readonly Mapping[]): Subj
       return found;
     },
     addressViolations(rules, address) {
-      const data = documentOf(rules.filter((rule) => rule.mode === 'enforce' && isIpRule(rule)));
+      const data = judgedDocument(rules.filter((rule) => rule.mode === 'enforce' && isIpRule(rule)));
       return pdp.decide(addressInput(address, [SUBJECT]), data).violations;
     },
   };
