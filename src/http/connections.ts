@@ -1,4 +1,3 @@
-import { readFile, readlink } from 'node:fs/promises';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer, type ListenOptions, type Socket, type Server as TcpServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -26,10 +25,9 @@ interface Connection {
   isHeld: boolean;
   /** It ends with the last answer that it owes. */
   isEnding: boolean;
-  /** Bytes that the system had taken at the last look, if there was something to take, and those that were on their way then. */
-  handedOver: number | undefined;
-  unacknowledged: number | undefined;
-  /** Looks in a row at which the client had taken nothing. */
+  /** Bytes that the system had taken at the last look; undefined: nothing waited for the client then. */
+  taken: number | undefined;
+  /** Looks in a row at which the system had taken nothing more. */
   looks: number;
 }
 
@@ -54,7 +52,6 @@ export class Connections {
   readonly #open = new Map<Socket, Connection>();
   readonly #looking: NodeJS.Timeout;
   #waiting = 0;
-  #isLooking = false;
   #isClosing = false;
 
   /**
@@ -70,7 +67,7 @@ export class Connections {
     server.on('checkContinue', arrived);
     // An expectation that we do not know is ignored, as RFC 9110 (10.1.1) allows; Node would answer 417 without a body.
     server.on('checkExpectation', arrived);
-    this.#looking = setInterval(() => void this.#look(), Math.max(1, stallMs / LOOKS)).unref();
+    this.#looking = setInterval(() => this.#look(), Math.max(1, stallMs / LOOKS)).unref();
   }
 
   /**
@@ -108,8 +105,7 @@ export class Connections {
       readBefore: 0,
       isHeld: false,
       isEnding: false,
-      handedOver: undefined,
-      unacknowledged: undefined,
+      taken: undefined,
       looks: 0,
     };
     this.#open.set(socket, connection);
@@ -165,33 +161,19 @@ export class Connections {
     if (connection.isHeld) socket.pause();
   }
 
-  /** Cuts each client that takes nothing of what waits for it: it has left in all but name, and must not keep its places. */
-  async #look(): Promise<void> {
-    if (this.#isLooking) return;
-    const still = [...this.#open.values()].filter(isStill);
-    if (still.length === 0) return;
-    this.#isLooking = true;
-    const unacknowledgedNow = await unacknowledged(still.map(({ socket }) => socket));
-    for (const [index, connection] of still.entries()) {
-      const now = unacknowledgedNow[index];
-      const hasTaken = now !== undefined && connection.unacknowledged !== undefined && now < connection.unacknowledged;
-      connection.looks = hasTaken ? 0 : connection.looks + 1;
-      connection.unacknowledged = now;
-      if (connection.looks >= LOOKS) connection.socket.destroy();
+  /**
+   * Cuts each client for which something waits and which takes nothing of it: it has left in all but name, and must not keep its
+   * places. The system takes some megabytes ahead of a client, and more when the client has read about a third of them.
+   */
+  #look(): void {
+    for (const connection of this.#open.values()) {
+      const { socket } = connection;
+      const taken = socket.writableLength === 0 ? undefined : socket.bytesWritten - socket.writableLength;
+      connection.looks = taken !== undefined && taken === connection.taken ? connection.looks + 1 : 0;
+      connection.taken = taken;
+      if (connection.looks >= LOOKS) socket.destroy();
     }
-    this.#isLooking = false;
   }
-}
-
-/** True if something waits for the client, and the system has taken none of it since the last look. */
-function isStill(connection: Connection): boolean {
-  const { socket } = connection;
-  const taken = socket.writableLength === 0 ? undefined : handedOver(socket);
-  if (taken !== undefined && taken === connection.handedOver) return true;
-  connection.handedOver = taken;
-  connection.unacknowledged = undefined;
-  connection.looks = 0;
-  return false;
 }
 
 /** Refuses a request that comes while the listener closes, on a connection that still waits for an answer. */
@@ -257,46 +239,6 @@ export async function leaveUnread(req: IncomingMessage, res: ServerResponse): Pr
   res.setHeader('connection', 'close');
   // What Node calls when the last answer of a connection has been sent; its own would close the connection at once.
   socket.destroySoon = () => endLingering(socket);
-}
-
-/** What Node keeps of a socket beneath its own buffers. Not documented, but what its own timeouts look at. */
-function handleOf(socket: Socket, property: 'writeQueueSize' | 'fd'): number | undefined {
-  const handle: unknown = Reflect.get(socket, '_handle');
-  const value: unknown = typeof handle === 'object' && handle !== null ? Reflect.get(handle, property) : undefined;
-  return typeof value === 'number' && value >= 0 ? value : undefined;
-}
-
-/** Bytes of what was written to the socket that the system has taken. */
-const handedOver = (socket: Socket): number =>
-  socket.bytesWritten - socket.writableLength - (handleOf(socket, 'writeQueueSize') ?? 0);
-
-/** Columns of Linux's table of connections. */
-const [QUEUES, INODE] = [4, 9];
-
-async function tableOf(file: string): Promise<[inode: string, unacknowledged: number][]> {
-  const lines = (await readFile(file, 'latin1')).split('\n').slice(1);
-  return lines.map((line) => {
-    const columns = line
-      .trim()
-      .split(' ')
-      .filter((column) => column !== '');
-    return [columns[INODE] ?? '', Number.parseInt(columns[QUEUES] ?? '', 16)];
-  });
-}
-
-/**
- * Bytes of each socket that the system has taken and that the client's has not: they shrink while a client reads, also while the system
- * takes nothing more for a while, which goes on for a megabyte. Undefined where this cannot be told: only Linux tells.
- */
-async function unacknowledged(sockets: readonly Socket[]): Promise<(number | undefined)[]> {
-  const tables = await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((file) => tableOf(file).catch(() => [])));
-  const byInode = new Map(tables.flat());
-  return Promise.all(
-    sockets.map(async (socket) => {
-      const target = await readlink(`/proc/self/fd/${handleOf(socket, 'fd')}`).catch(() => '');
-      return byInode.get(target.slice('socket:['.length, -1));
-    }),
-  );
 }
 
 /**

@@ -34,7 +34,7 @@ export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ChatRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'completion') sendJsonText(ctx, writtenInForm(outcome.completion, form));
+    if (outcome.kind === 'completion') await sendJsonText(ctx, writtenInForm(outcome.completion, form));
     else await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
   };
 }
@@ -49,7 +49,7 @@ export function imagesRoute(deps: ImagesDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ImageRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await generateImage(deps, principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'answer') sendJsonText(ctx, writtenInForm(outcome.answer, form));
+    if (outcome.kind === 'answer') await sendJsonText(ctx, writtenInForm(outcome.answer, form));
     else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
 }
@@ -64,7 +64,7 @@ export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ModerationRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const answer = await moderate(deps, principalOf(ctx), callContext(ctx), request);
-    sendJsonText(ctx, writtenInForm(answer, form));
+    await sendJsonText(ctx, writtenInForm(answer, form));
   };
 }
 
@@ -146,19 +146,32 @@ export const modelsHandlers = (deps: ModelsRouteDeps) =>
     getModel: oneRoute(deps),
   }) satisfies Partial<Handlers<GatewayId>>;
 
+/** Bytes that are written at once: the client of a large answer is seen to take it piece by piece (`Connections`). */
+const MOST_AT_ONCE = 256 * 1024;
+
 /** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
-function sendJsonText(ctx: AppContext, json: JsonText): void {
-  if (typeof json === 'string') {
+async function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> {
+  if (typeof json === 'string' && json.length <= MOST_AT_ONCE) {
     // As a string, Node sends it in one piece with the head.
     begin(ctx, Buffer.byteLength(json)).end(json);
     return;
   }
+  const pieces = typeof json === 'string' ? [Buffer.from(json)] : json;
   const res = begin(
     ctx,
-    json.reduce((sum, piece) => sum + piece.length, 0),
+    pieces.reduce((sum, piece) => sum + piece.length, 0),
   );
-  for (const piece of json) res.write(piece);
+  await writeInPieces(res, pieces, ctx.state.signal);
   res.end();
+}
+
+/** Resolves when all is written, or the client has left. */
+async function writeInPieces(res: ServerResponse, pieces: readonly Uint8Array[], signal: AbortSignal): Promise<void> {
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length && !signal.aborted; at += MOST_AT_ONCE) {
+      if (!res.write(piece.subarray(at, at + MOST_AT_ONCE))) await drained(res, signal);
+    }
+  }
 }
 
 function begin(ctx: AppContext, length: number): ServerResponse {
@@ -252,6 +265,8 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 };
 
+const END = Buffer.from('\n\n');
+
 /** Characters that are held until they are written: beyond, no back-pressure would reach them. */
 const MOST_JOINED = 16 * 1024;
 
@@ -261,29 +276,40 @@ const MOST_JOINED = 16 * 1024;
  */
 class EventWriter {
   readonly #res: ServerResponse;
+  readonly #signal: AbortSignal;
   readonly #quiet: NodeJS.Timeout;
   #joined = '';
+  #isWithinEvent = false;
 
-  constructor(res: ServerResponse, keepAliveMs: number) {
+  constructor(res: ServerResponse, keepAliveMs: number, signal: AbortSignal) {
     this.#res = res;
+    this.#signal = signal;
     this.#quiet = setInterval(() => {
+      if (this.#isWithinEvent) return;
       this.#commit();
       res.write(': keep-alive\n\n');
     }, keepAliveMs);
   }
 
-  event(data: object | JsonText, name?: string): void {
+  /** @returns for an event of several pieces: resolves when it is written, and nothing else may be written before */
+  event(data: object | JsonText, name?: string): Promise<void> | undefined {
     this.#commit();
     const line = name === undefined ? 'data: ' : `event: ${name}\ndata: `;
     if (Array.isArray(data)) {
       this.#flush();
-      for (const piece of [line, ...data, '\n\n']) this.#res.write(piece);
-      return;
+      return this.#large([Buffer.from(line), ...data, END]);
     }
     // The next tick comes when nothing is left that can go on by itself, and before anything is read again.
     if (this.#joined === '') process.nextTick(() => this.#flush());
     this.#joined += `${line}${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
     if (this.#joined.length >= MOST_JOINED) this.#flush();
+    return undefined;
+  }
+
+  async #large(pieces: readonly Uint8Array[]): Promise<void> {
+    this.#isWithinEvent = true;
+    await writeInPieces(this.#res, pieces, this.#signal);
+    this.#isWithinEvent = false;
   }
 
   /** @param data of a last event, if there is one */
@@ -326,10 +352,11 @@ export async function writeEventStream<Chunk extends object>(
   chunks: AsyncIterable<Chunk>,
   { signal, keepAliveMs, formed, nameOf, end, onFailure }: EventStreamOptions<Chunk>,
 ): Promise<void> {
-  const writer = new EventWriter(res, keepAliveMs);
+  const writer = new EventWriter(res, keepAliveMs, signal);
   try {
     for await (const chunk of chunks) {
-      writer.event(formed(chunk), nameOf?.(chunk));
+      const writing = writer.event(formed(chunk), nameOf?.(chunk));
+      if (writing !== undefined) await writing;
       if (res.writableNeedDrain) await drained(res, signal);
       if (signal.aborted) return;
     }

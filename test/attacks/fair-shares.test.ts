@@ -11,7 +11,15 @@ import { metricsOf, valuesOf } from '../support/exposition.ts';
 import { addKey, startGateway, type TestGateway } from '../support/gateway.ts';
 import { head, openRaw, type RawConnection } from '../support/raw.ts';
 import { type Answer, send } from '../support/request.ts';
-import { chunk, startUpstream, type TestUpstream, upstreamEnv, writeEvents } from '../support/upstream.ts';
+import {
+  chunk,
+  completion,
+  json,
+  startUpstream,
+  type TestUpstream,
+  upstreamEnv,
+  writeEvents,
+} from '../support/upstream.ts';
 
 let upstream: TestUpstream;
 let gateway: TestGateway;
@@ -306,8 +314,8 @@ describe('a client', () => {
     return given.promise;
   }
 
-  const request = (): string => {
-    const body = JSON.stringify(hello({ model: 'large', stream: true }));
+  const request = (more: object): string => {
+    const body = JSON.stringify(hello({ model: 'large', ...more }));
     const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
     return head('POST /v1/chat/completions', `Authorization: Bearer ${gateway.firstRun.gatewayKey}`, ...headers) + body;
   };
@@ -315,25 +323,49 @@ describe('a client', () => {
   it('that stops reading is cut after one idle time, not two', async () => {
     await start({ IDLE_TIMEOUT_MS: String(IDLE_MS), KEEP_ALIVE_COMMENT_MS: '100' });
     const given = endless();
-    await silent(request());
+    await silent(request({ stream: true }));
 
     const elapsed = await given;
     expect(elapsed).toBeGreaterThan(0.9 * IDLE_MS);
     expect(elapsed).toBeLessThan(1.7 * IDLE_MS);
   });
 
-  it('that reads slowly is never cut', async () => {
-    await start({ IDLE_TIMEOUT_MS: '1000' });
-    void endless();
-    const socket = await silent(request());
-    const until = performance.now() + 5000;
+  /** Reads for so long, 64 KB at a time. @returns the bytes that came */
+  async function readSlowly(socket: Socket, forMs: number): Promise<number> {
+    let bytes = 0;
+    const count = (data: Buffer): void => {
+      bytes += data.length;
+    };
+    socket.on('data', count).pause();
+    const until = performance.now() + forMs;
     while (performance.now() < until) {
       socket.resume();
       await once(socket, 'data');
       socket.pause();
       await sleep(20);
     }
+    socket.off('data', count);
+    return bytes;
+  }
 
+  it('that reads a stream slowly is never cut', async () => {
+    await start({ IDLE_TIMEOUT_MS: String(IDLE_MS) });
+    void endless();
+    const socket = await silent(request({ stream: true }));
+    await readSlowly(socket, 4 * IDLE_MS);
+
+    expect([socket.closed, socket.readableEnded]).toEqual([false, false]);
+  });
+
+  it('that reads one large answer slowly is never cut', async () => {
+    await start({ IDLE_TIMEOUT_MS: String(IDLE_MS) });
+    upstream.begin(json(completion('x'.repeat(16_000_000))));
+    const socket = await silent(request({}));
+    const bytes = await readSlowly(socket, 2 * IDLE_MS);
+
+    expect(bytes).toBeLessThan(16_000_000);
+    socket.resume();
+    await once(socket, 'data');
     expect([socket.closed, socket.readableEnded]).toEqual([false, false]);
   });
 });
