@@ -216,6 +216,8 @@ export const REFUSAL_CODES = [
 ] as const;
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
+export const isRefusalCode = (value: unknown): value is RefusalCode => REFUSAL_CODES.some((code) => code === value);
+
 /** A bundle may not serve. The message is for the operator, in one line. */
 export class BundleRefused extends Error {
   override readonly name = 'BundleRefused';
