@@ -1,7 +1,10 @@
 /** Modules that look like a policy of ours and harm whoever loads or evaluates them, written in WebAssembly's own bytes. */
 
 const PAGE = 65_536;
+/** All memory that a policy may have. */
 const MAX_PAGES = 8192;
+/** For a list of 33 million zeros. */
+const LIST_PAGES = 1000;
 /** Addresses of the module's texts; from `free` on its memory is free. */
 const PLACE = { entrypoints: 16, builtins: 128, hidden: 144, free: 2 * PAGE } as const;
 const TEXTS: readonly (readonly [place: number, text: string])[] = [
@@ -18,8 +21,8 @@ const signed = (value: number): number[] =>
 /** An instruction that puts a number on the stack. */
 const number = (value: number): number[] => [0x41, ...signed(value)];
 const MEMORY_BYTES = [0x3f, 0x00, ...number(PAGE), 0x6c];
-/** Takes all memory that the module may have. */
-const GROW = [...number(MAX_PAGES), 0x3f, 0x00, 0x6b, 0x40, 0x00, 0x1a];
+/** Grows the memory to so many pages. */
+const grow = (pages: number): number[] => [...number(pages), 0x3f, 0x00, 0x6b, 0x40, 0x00, 0x1a];
 /** Fills the free memory with the letter a. */
 const FILL = [...number(PLACE.free), ...number(0x61), ...MEMORY_BYTES, ...number(PLACE.free), 0x6b, 0xfc, 0x0b, 0x00];
 /** Stores four characters. */
@@ -34,7 +37,7 @@ const WRITE_ZEROS = [
   ...[...number(PLACE.free), 0x21, 0x00, 0x03, 0x40, 0x20, 0x00],
   ...[0x42, 0xb0, 0xd8, 0xc0, 0xe1, 0x82, 0x86, 0x8b, 0x98, 0x2c, 0x37, 0x03, 0x00],
   ...[0x20, 0x00, ...number(8), 0x6a, 0x22, 0x00, ...MEMORY_BYTES, 0x49, 0x0d, 0x00, 0x0b],
-  ...store(MAX_PAGES * PAGE - 4, '0]\0\0'),
+  ...store(LIST_PAGES * PAGE - 4, '0]\0\0'),
 ];
 const CALL_ABORT = [0x10, 0x00];
 const CALL_BUILTIN = [0x10, 0x01];
@@ -63,10 +66,12 @@ interface Misdeed {
 
 const MISDEEDS = {
   'a list of entrypoints without end': { functions: { entrypoints: [...FILL, ...number(PLACE.free)] } },
-  'a list of entrypoints that V8 cannot hold': {
-    functions: { entrypoints: [...GROW, ...WRITE_ZEROS, ...number(PLACE.free - 1)] },
+  'a list of entrypoints that takes more memory than V8 has': {
+    functions: { entrypoints: [...grow(LIST_PAGES), ...WRITE_ZEROS, ...number(PLACE.free - 1)] },
   },
-  'all memory while it is loaded': { functions: { entrypoints: [...GROW, ...FILL, ...number(PLACE.entrypoints)] } },
+  'all memory while it is loaded': {
+    functions: { entrypoints: [...grow(MAX_PAGES), ...FILL, ...number(PLACE.entrypoints)] },
+  },
   /** It states the builtin only the first time. */
   'a hidden builtin': {
     functions: {
@@ -92,11 +97,13 @@ export function hostileModule(name: keyof typeof MISDEEDS): Buffer {
   return Buffer.from([
     ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
     ...section(1, [0x60, 1, 0x7f, 1, 0x7f], [0x60, 1, 0x7f, 0], [0x60, 2, 0x7f, 0x7f, 1, 0x7f]),
-    ...section(
-      2,
-      ...imported.map((each) => [...text('env'), ...text(each), 0x00, typeOf(each)]),
-      [...text('env'), ...text('memory'), 0x02, 0x00, 1],
-    ),
+    ...section(2, ...imported.map((each) => [...text('env'), ...text(each), 0x00, typeOf(each)]), [
+      ...text('env'),
+      ...text('memory'),
+      0x02,
+      0x00,
+      1,
+    ]),
     ...section(3, ...bodies.map(() => [0])),
     ...section(6, global(0, 1), global(0, 3), global(1, 0)),
     ...section(

@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
 import { crc32, inflateRawSync } from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
 import { plainText } from '../../lib/text.ts';
-import type { PolicyBundle } from '../bundle.ts';
+import { bundleDigest, type PolicyBundle } from '../bundle.ts';
 
 /** Of an archive, and of what it unpacks to. */
 export const MAX_ARCHIVE_BYTES = 20 * 1024 * 1024;
@@ -156,13 +155,7 @@ export function archivedBundle(files: ArchiveFiles): PolicyBundle {
   if (nested !== undefined)
     throw policyRefused(`It holds ${nested}, but data is read from ${DATA} only: build it with opa build.`);
   const data = ownData(files.get(DATA));
-  const digest = hash('sha256', wasm);
-  return {
-    wasm,
-    data,
-    digest: data === undefined ? digest : hash('sha256', `${digest} ${data}`),
-    ...manifestIn(files.get(MANIFEST)),
-  };
+  return { wasm, data, digest: bundleDigest({ wasm, data }), ...manifestIn(files.get(MANIFEST)) };
 }
 
 function ownData(content: Buffer | undefined): string | undefined {

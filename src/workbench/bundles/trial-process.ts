@@ -19,6 +19,7 @@ async function passed(offer: Offer): Promise<Passed> {
   const signedAs = offer.trust === null ? undefined : await verifySignature(files, offer.trust);
   const bundle = archivedBundle(files);
   const pdp = createPdp(bundle);
+  if (offer.onlyLoads) return { digest: bundle.digest };
   passSelfTest(pdp);
   const { fixtureFault } = await import('../fixtures/test-policy.ts');
   const fault = fixtureFault(pdp, files);

@@ -18,6 +18,8 @@ export type Offer =
       readonly archive: Uint8Array;
       /** Null: it is only judged by and never serves, so nobody asks who signed it. */
       readonly trust: Trust | null;
+      /** Nobody asks either whether it passes the self-test and its fixtures: it only has to load. */
+      readonly onlyLoads?: boolean;
     };
 
 /** What passed a trial: the digest of the bundle, and its signature where one was verified. */
