@@ -188,7 +188,7 @@ const { loadPolicySync } = loader();
 function loader(): typeof import('@open-policy-agent/opa-wasm') {
   const require = createRequire(import.meta.url);
   const builtins = path.join(path.dirname(require.resolve('@open-policy-agent/opa-wasm')), 'builtins', 'index.js');
-  require.cache[builtins] = Object.assign(new Module(builtins), { exports: {}, loaded: true });
+  Object.assign(require.cache, { [builtins]: Object.assign(new Module(builtins), { exports: {}, loaded: true }) });
   return require('@open-policy-agent/opa-wasm');
 }
 

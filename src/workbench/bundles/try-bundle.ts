@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { variablesOfNode } from '../../config/config.ts';
 import type { SignedAs } from '../../generated/types.ts';
 import {
   archivedBundle,
@@ -40,8 +41,6 @@ export interface TrialOptions {
 const LIMIT_MS = 20_000;
 const MAX_OLD_SPACE_MB = 256;
 const MAX_STDERR = 64 * 1024;
-/** The variables that Node and the allocator read. The trial gets no others: it needs no secret. */
-const VARIABLES = /^(?:NODE_|MALLOC_|SystemRoot$)/;
 /** A line that V8 or `trial-watch.ts` writes to stderr before it ends the process. */
 const FATAL = /^(?:# )?(?:FATAL ERROR: )?(.*(?:Allocation failed|Fatal |more than \d+ MB).*)$/m;
 
@@ -92,7 +91,7 @@ export function loadTried(offer: Offer, { digest, signedAs }: Passed): PolicyBun
 const startTrial = (): ChildProcess =>
   fork(new URL('./trial-process.ts', import.meta.url), {
     execArgv: [`--max-old-space-size=${MAX_OLD_SPACE_MB}`, '--v8-pool-size=1', '--disable-warning=ExperimentalWarning'],
-    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => VARIABLES.test(name))),
+    env: variablesOfNode(),
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     serialization: 'advanced',
   });
