@@ -1,7 +1,11 @@
+import { createRequire } from 'node:module';
 import { crc32, inflateRawSync } from 'node:zlib';
-import { Parser, type ReadEntry } from 'tar';
+import type { ReadEntry } from 'tar';
 import { plainText } from '../../lib/text.ts';
 import { bundleDigest, type PolicyBundle } from '../bundle.ts';
+
+/** `tar` is loaded with the first archive: the policy of the installation needs none. */
+const require = createRequire(import.meta.url);
 
 /** Of an archive, and of what it unpacks to. */
 export const MAX_ARCHIVE_BYTES = 20 * 1024 * 1024;
@@ -18,6 +22,7 @@ export type ArchiveFiles = ReadonlyMap<string, Buffer>;
  * @throws BundleRefused `archive` for anything but plain files and folders, names that lead elsewhere, bytes behind the end, or too much
  */
 export function readArchive(archive: Uint8Array): ArchiveFiles {
+  const { Parser }: typeof import('tar') = require('tar');
   const files = new Map<string, Buffer>();
   let isWhole = false;
   const add = (entry: ReadEntry): void => {
