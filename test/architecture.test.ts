@@ -65,6 +65,7 @@ const PACKAGE_HOMES: Record<string, string[]> = {
   'better-sqlite3': ['src/store'],
   undici: ['src/net'],
   'oidc-provider': ['src/oauth'],
+  '@open-policy-agent/opa-wasm': ['src/policy/engine.ts'],
   jose: ['src/policy/archive'],
   tar: ['src/policy/archive/read-archive.ts'],
   ajv: ['src/lib/schemas.ts'],

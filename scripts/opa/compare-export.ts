@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
 import { validator } from '../../src/lib/schemas.ts';
-import { POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
+import { bundleDigest, POLICY_DIRECTORY } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, type DataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
 import { writeExport } from '../../src/workbench/export/export-archive.ts';
@@ -136,7 +136,7 @@ function main(opa: Opa, seed: number, runs: number, work: string): void {
   const extended = inWork('policy');
   writePolicyWithCustom(extended);
   const wasm = compilePolicy(opa, extended);
-  const custom = compareRandom('custom', extended, createPdp({ wasm, digest: 'with custom policy' }));
+  const custom = compareRandom('custom', extended, createPdp({ wasm, digest: bundleDigest({ wasm }) }));
   console.log(`and as many, ${custom}, next to a package custom`);
 }
 

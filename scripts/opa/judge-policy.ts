@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { PolicyDecision, PolicyInput } from '../../src/generated/types.ts';
+import { bundleDigest } from '../../src/policy/bundle.ts';
 import { type DataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createWasmEngine } from '../../src/policy/engine.ts';
 import { createPdp, type Pdp } from '../../src/policy/pdp.ts';
@@ -34,7 +35,7 @@ export function createJudge(seed: number, runs: number): Judge {
   const fixtures = loadFixtures();
   const cases = randomCases(seed, runs);
   return (wasm) => {
-    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant' }));
+    const pdp = unlessRefused(() => createPdp({ wasm, digest: bundleDigest({ wasm }) }));
     if (pdp === null) return { by: 'start', at: 'loading' };
     const failed = fixtures.find((fixture) => !passes(pdp, fixture));
     if (failed !== undefined) return { by: 'fixtures', at: failed.name };
@@ -54,7 +55,7 @@ export function createCustomJudge(seed: number): Judge {
     .sample(policyCase, { seed, numRuns: CUSTOM_RUNS })
     .map((request) => caseOf(request, oracleWithCustom(request)));
   return (wasm) => {
-    const pdp = unlessRefused(() => createPdp({ wasm, digest: 'of a mutant' }));
+    const pdp = unlessRefused(() => createPdp({ wasm, digest: bundleDigest({ wasm }) }));
     if (pdp === null) return { by: 'custom policy', at: 'loading' };
     const disagreement = cases.findIndex((each) => answersOf(pdp, each) !== each.answers);
     return disagreement < 0 ? null : { by: 'custom policy', at: `case ${disagreement}` };

@@ -131,9 +131,13 @@ const VARIABLES: Readonly<Record<string, Variable>> = schema.properties;
 const UPSTREAM_VARIABLES: Readonly<Record<string, Variable>> = schema.patternProperties;
 const SHAPES: Readonly<Record<string, { readonly description: string }>> = schema.$defs;
 
+/** The variables that Node and the allocator read, for processes that must not know the secrets. */
+export const variablesOfNode = (): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(?:NODE_|MALLOC_|SystemRoot$)/.test(name)));
+
 /**
  * The configuration from environment variables (src/config/README.md, "Variables"). Variables that are not ours are ignored, but
- * for misnamed ones of an upstream. Nothing else reads the environment.
+ * for misnamed ones of an upstream. Only this file reads the environment.
  * @throws ConfigError naming the first variable that is wrong.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {

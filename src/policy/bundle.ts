@@ -20,6 +20,12 @@ export interface PolicyBundle {
   readonly signedAs?: SignedAs | undefined;
 }
 
+/** The bundle digest of a module and its data. */
+export function bundleDigest({ wasm, data }: Pick<PolicyBundle, 'wasm' | 'data'>): string {
+  const digest = hash('sha256', wasm);
+  return data === undefined ? digest : hash('sha256', `${digest} ${data}`);
+}
+
 /** `policy/bundle/manifest.json`, as `npm run policy:build` writes it. */
 export interface BundleManifest {
   readonly opaVersion: string;

@@ -1,3 +1,5 @@
+import Module, { createRequire } from 'node:module';
+import path from 'node:path';
 import { type DataDocument, PolicyFailure } from './data-document.ts';
 import { inputText } from './input-document.ts';
 import { moduleFault } from './module-bounds.ts';
@@ -50,7 +52,7 @@ export function createWasmEngine(wasm: Uint8Array, { maxInstances = 64, ownData 
         pool.giveBack(data, instance);
         return answer;
       } catch (cause) {
-        throw new PolicyFailure('The policy could not be evaluated.', cause);
+        throw new PolicyFailure('The policy could not be evaluated.', errorOf(cause));
       } finally {
         if (refusal === ENTERED) refusal = null;
       }
@@ -144,8 +146,10 @@ function createPool(module: WebAssembly.Module, maxInstances: number, ownData: s
 /** The members of two JSON objects that have some and share none, as one text. */
 const withMembers = (one: string, other: string): string => `${one.slice(0, -1)},${other.slice(1)}`;
 
-/** OPA's ABI: the functions that we call are those of this version, and older minor ones leak. */
-const ABI_VERSION = { major: 1, minor: 2 };
+/** The functions that we call are those of version 1.2 of OPA's ABI, and older minor ones leak. The loader checks the 1. */
+const LEAST_ABI_MINOR = 2;
+/** Everything that the host offers a policy, but `opa_println`: a module could fill the log with it. */
+const IMPORTS: readonly string[] = ['memory', 'opa_abort', ...[0, 1, 2, 3, 4].map((arity) => `opa_builtin${arity}`)];
 
 /** Compiles the module and checks its bounds and its ABI, that it offers our entrypoints and asks for no builtin of the host. */
 function compile(wasm: Uint8Array): WebAssembly.Module {
@@ -153,20 +157,39 @@ function compile(wasm: Uint8Array): WebAssembly.Module {
     const module = new WebAssembly.Module(wasm);
     const fault = moduleFault(wasm);
     if (fault !== null) throw new TypeError(fault);
-    const instance = new PolicyInstance(module, BASE_PAGES);
-    const { major, minor } = instance.abiVersion;
-    if (major !== ABI_VERSION.major || minor < ABI_VERSION.minor) {
-      throw new TypeError(`The policy has version ${major}.${minor} of OPA's ABI; it must be 1.2 or a later 1.`);
+    const foreign = WebAssembly.Module.imports(module).find(({ name }) => !IMPORTS.includes(name));
+    if (foreign !== undefined) throw new TypeError(`The policy imports ${foreign.name}.`);
+    const { minorVersion, entrypoints, hostBuiltins } = new PolicyInstance(module, BASE_PAGES);
+    if (minorVersion < LEAST_ABI_MINOR) {
+      throw new TypeError(`The policy has version 1.${minorVersion} of OPA's ABI; it must be 1.2 or a later 1.`);
     }
-    const entrypoints = [...instance.entrypoints.keys()].sort();
-    if (entrypoints.join() !== ENTRYPOINTS.join())
-      throw new TypeError(`Its entrypoints are ${entrypoints.join(', ') || 'none'}.`);
-    const { hostBuiltins } = instance;
+    const names = [...entrypoints.keys()].sort();
+    if (names.join() !== ENTRYPOINTS.join()) throw new TypeError(`Its entrypoints are ${names.join(', ') || 'none'}.`);
     if (hostBuiltins !== '{}') throw new TypeError(`The policy asks for builtins of the host: ${hostBuiltins}.`);
     return module;
   } catch (cause) {
-    throw new PolicyFailure('The compiled policy cannot be used.', cause);
+    throw new PolicyFailure('The compiled policy cannot be used.', errorOf(cause));
   }
+}
+
+/** The loader throws texts, and objects with a message. */
+function errorOf(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  const isObject = typeof thrown === 'object' && thrown !== null && 'message' in thrown;
+  return new Error(String(isObject ? thrown.message : thrown));
+}
+
+const { loadPolicySync } = loader();
+
+/**
+ * OPA's own loader. It lends its builtins to every module, before any others, and reads a YAML parser for them. A policy may call no
+ * builtin of the host, whatever it states, so the table of them is empty here.
+ */
+function loader(): typeof import('@open-policy-agent/opa-wasm') {
+  const require = createRequire(import.meta.url);
+  const builtins = path.join(path.dirname(require.resolve('@open-policy-agent/opa-wasm')), 'builtins', 'index.js');
+  Object.assign(require.cache, { [builtins]: Object.assign(new Module(builtins), { exports: {}, loaded: true }) });
+  return require('@open-policy-agent/opa-wasm');
 }
 
 /** The functions of OPA's ABI by which a module is evaluated. Their values are addresses in its memory and numbers of bytes. */
@@ -190,43 +213,12 @@ type Abi = Readonly<Record<(typeof ABI)[number], (...values: number[]) => number
 const isAbi = (exports: Readonly<Record<string, unknown>>): exports is Abi =>
   ABI.every((name) => typeof exports[name] === 'function');
 
-function abiVersionOf(exports: Readonly<Record<string, unknown>>): PolicyInstance['abiVersion'] {
-  const { opa_wasm_abi_version: major, opa_wasm_abi_minor_version: minor } = exports;
-  if (!(major instanceof WebAssembly.Global && minor instanceof WebAssembly.Global)) {
-    throw new TypeError('The module states no ABI version.');
-  }
-  return { major: major.value, minor: minor.value };
-}
 /** 512 MB: what one evaluation may take at most. */
 const MAX_INSTANCE_PAGES = 8_192;
 /** As text: what is made of it takes many times as much. */
 const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
-
-const MAX_ABORT_CHARACTERS = 1000;
-
-/**
- * Instantiates a module with OPA's imports. Not by OPA's SDK: it reads what the module says of itself without a bound, which can end
- * the process, and lends the module builtins of its own, whatever was found out about it before.
- */
-function exportsOf(module: WebAssembly.Module, memory: WebAssembly.Memory): Readonly<Record<string, unknown>> {
-  const refuse = (): never => {
-    throw new TypeError('The policy calls a builtin of the host.');
-  };
-  const names = ['opa_builtin0', 'opa_builtin1', 'opa_builtin2', 'opa_builtin3', 'opa_builtin4'];
-  const env = {
-    ...Object.fromEntries(names.map((name) => [name, refuse])),
-    memory,
-    opa_abort(address: number): never {
-      const bytes = Buffer.from(memory.buffer);
-      const end = Math.min(bytes.indexOf(0, address), address + MAX_ABORT_CHARACTERS);
-      throw new Error(bytes.toString('latin1', address, end));
-    },
-    opa_println() {},
-  };
-  return new WebAssembly.Instance(module, { env }).exports;
-}
 
 /** What an evaluation gave; what is made of it is to be frozen. */
 export interface PolicyAnswer {
@@ -249,7 +241,8 @@ export class PolicyInstance {
   readonly #abi: Abi;
   readonly #memory: WebAssembly.Memory;
   readonly #heapStart: number;
-  readonly abiVersion: { readonly major: number; readonly minor: number };
+  /** The minor version of its ABI; 0 where it states none. */
+  readonly minorVersion: number;
   #bytes: Buffer;
   /** Bytes of memory that V8 knows of. */
   #counted: number;
@@ -259,20 +252,24 @@ export class PolicyInstance {
   /** The last answer about that input. */
   #last: { readonly entrypoint: string; readonly text: string; readonly answer: PolicyAnswer } | null = null;
 
+  /**
+   * Every module is loaded into a memory of one size, which grows afterwards. WebAssembly is deterministic: a module whose load harmed
+   * nobody in its trial does the same wherever it is loaded again.
+   */
   constructor(module: WebAssembly.Module, pages: number) {
-    this.#memory = new WebAssembly.Memory({ initial: pages, maximum: Math.max(pages, MAX_INSTANCE_PAGES) });
-    this.#counted = pages * PAGE_BYTES;
-    try {
-      const exports = exportsOf(module, this.#memory);
-      if (!isAbi(exports)) throw new TypeError('The module is no policy.');
-      this.#abi = exports;
-      this.abiVersion = abiVersionOf(exports);
-      this.#bytes = Buffer.from(this.#memory.buffer);
-      this.entrypoints = numbersIn(this.#dump(exports.entrypoints()));
-      this.#heapStart = exports.opa_heap_ptr_get();
-    } finally {
-      this.#countGrowth();
-    }
+    const policy = loadPolicySync(module, { initial: BASE_PAGES, maximum: MAX_INSTANCE_PAGES });
+    const { mem: memory, wasmInstance: instance } = policy;
+    if (!('exports' in instance) || !isAbi(instance.exports)) throw new TypeError('The module is no policy.');
+    this.#abi = instance.exports;
+    this.#memory = memory;
+    this.#counted = BASE_PAGES * PAGE_BYTES;
+    this.minorVersion = policy.minorVersion ?? 0;
+    this.entrypoints = numbersIn(policy.entrypoints);
+    this.#heapStart = this.#abi.opa_heap_ptr_get();
+    const missing = Math.min(pages, MAX_INSTANCE_PAGES) - memory.buffer.byteLength / PAGE_BYTES;
+    if (missing > 0) memory.grow(missing);
+    this.#bytes = Buffer.from(memory.buffer);
+    this.#countGrowth();
   }
 
   get pages(): number {
@@ -376,14 +373,8 @@ export class PolicyInstance {
   }
 }
 
-/** What the module says of its entrypoints. */
-function numbersIn(text: string): ReadonlyMap<string, number> {
-  const parsed: unknown = JSON.parse(text);
-  if (typeof parsed !== 'object' || parsed === null) throw new TypeError('The module does not name its entrypoints.');
-  return new Map(
-    Object.entries(parsed).flatMap(([name, number]) => (typeof number === 'number' ? [[name, number]] : [])),
-  );
-}
+const numbersIn = (entrypoints: object): ReadonlyMap<string, number> =>
+  new Map(Object.entries(entrypoints).filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
 
 /** An undefined entrypoint gives an empty result set. */
 function onlyResult(results: unknown): PolicyAnswer {

@@ -2,7 +2,7 @@ import type { PolicyDecision, PolicyInput, PolicyViolation } from '../generated/
 import { deepFreeze, getOrMake } from '../lib/collections.ts';
 import { validator } from '../lib/schemas.ts';
 import type { RefusalCode } from './archive/read-archive.ts';
-import { type PolicyBundle, readBundle } from './bundle.ts';
+import { bundleDigest, type PolicyBundle, readBundle } from './bundle.ts';
 import { type DataDocument, PolicyFailure } from './data-document.ts';
 import { createWasmEngine, type EngineOptions, type PolicyAnswer } from './engine.ts';
 
@@ -21,8 +21,10 @@ export interface Pdp {
   close(): void;
 }
 
-/** @throws PolicyFailure when the compiled policy cannot be used. */
+/** @throws PolicyFailure when the compiled policy cannot be used, or is not the one that the digest names: only that one was tried */
 export function createPdp(bundle: PolicyBundle = readBundle(), options?: Pick<EngineOptions, 'maxInstances'>): Pdp {
+  if (bundleDigest(bundle) !== bundle.digest)
+    throw new PolicyFailure('The policy is not the one that its digest names.');
   const engine = createWasmEngine(bundle.wasm, { ...options, ownData: bundle.data });
   /** What was made of an answer; the engine gives the same answer only to the same question. */
   const decisions = new WeakMap<PolicyAnswer, PolicyDecision>();

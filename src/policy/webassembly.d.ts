@@ -1,7 +1,8 @@
-/** The part of the WebAssembly JavaScript interface that the policy engine uses, and OPA's SDK in tests; Node's own types lack it. */
+/** The part of the WebAssembly JavaScript interface that the policy engine and OPA's loader use; Node's own types lack it. */
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);
+    static imports(module: Module): readonly { readonly name: string }[];
   }
   interface MemoryDescriptor {
     initial: number;
@@ -10,9 +11,8 @@ declare namespace WebAssembly {
   class Memory {
     constructor(descriptor: MemoryDescriptor);
     readonly buffer: ArrayBuffer;
-  }
-  class Global {
-    readonly value: number;
+    /** @param pages that are added */
+    grow(pages: number): number;
   }
   class Instance {
     constructor(module: Module, imports: Readonly<Record<string, Readonly<Record<string, unknown>>>>);

@@ -3,7 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { PolicyRule } from '../../src/domain/iam-rule.ts';
 import type { PolicyInput } from '../../src/generated/types.ts';
-import { readBundle } from '../../src/policy/bundle.ts';
+import { bundleDigest, readBundle } from '../../src/policy/bundle.ts';
 import { compileSubjectRules, dataDocument, PolicyFailure } from '../../src/policy/data-document.ts';
 import { createPdp } from '../../src/policy/pdp.ts';
 import { CALL, dataOfKey, denyModels, modelRule, pricingRule, SWIFT } from './policy-call.ts';
@@ -86,10 +86,21 @@ describe('what cannot be judged is a failure, never a pass', () => {
     expect(pdp.permitted(input, dataOfKey(cap))).toEqual([]);
   });
 
+  test('a policy or data that the digest does not name', () => {
+    const bundle = readBundle();
+    const wasm = Buffer.concat([bundle.wasm, Buffer.from([0, 1, 0])]);
+    for (const other of [
+      { ...bundle, wasm },
+      { ...bundle, data: '{"custom_data":1}' },
+    ]) {
+      expect(() => createPdp(other)).toThrow(new PolicyFailure('The policy is not the one that its digest names.'));
+    }
+  });
+
   test('a policy that permits what is no candidate', () => {
     const fixture = new URL('../fixtures/policy/permit-all.wasm.gz', import.meta.url);
     const wasm = gunzipSync(readFileSync(fixture));
-    const permitAll = createPdp({ ...readBundle(), wasm });
+    const permitAll = createPdp({ wasm, digest: bundleDigest({ wasm }) });
     const twice = {
       ...CALL,
       candidates: [SWIFT, { ...SWIFT, toJSON: () => ({ ...SWIFT, id: 'other' }), id: 'acme/2' }],

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { readBundleState } from '../../src/store/bundles/bundle-files.ts';
 import { chat, hello } from '../support/chat.ts';
 import { startGateway } from '../support/gateway.ts';
+import { hostileModule } from '../support/hostile-modules.ts';
 import {
   archiveOf,
   bundleFiles,
@@ -38,6 +39,7 @@ const REFUSED: readonly (readonly [code: string, archive: Buffer])[] = [
   ['time_limit', archive('r5', { 'policy.wasm': moduleThat(NEVER_RETURN) })],
   ['self_test', archive('r6', { 'policy.wasm': compiled('permit-all') })],
   ['self_test', archive('r7', { 'policy.wasm': compiled('endless') })],
+  ['self_test', archive('r9', { 'policy.wasm': hostileModule('all memory while it is loaded') })],
   ['archive', archive('r8').subarray(0, 20_000)],
 ];
 

@@ -70,13 +70,13 @@ export async function runPolicyTest(
     throw new UsageError('A threshold goes with --coverage.');
   }
   if (given.length === 0 && !options.json && !options.junit) print(`Testing ${paths.join(' and ')}.`);
-  const task = { env, paths, cwd, options, pdp: createPdp(testedBundle(env, options)) };
+  const task = { env, paths, cwd, options, pdp: createPdp(await testedBundle(env, options)) };
   if (options.watch) await watching(task);
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
 
 /** Of a file that is named, else the policy in force. */
-const testedBundle = (env: Environment, { bundle }: PolicyTestOptions): PolicyBundle =>
+const testedBundle = async (env: Environment, { bundle }: PolicyTestOptions): Promise<PolicyBundle> =>
   bundle === undefined ? policyOf(env) : bundleInFile(bundle);
 
 /** Runs and prints. @throws UsageError, after a line for each fault, for fixtures that cannot be run */

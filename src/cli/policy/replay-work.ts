@@ -8,6 +8,7 @@ import type {
   ReplayUnjudged,
 } from '../../generated/types.ts';
 import { counted } from '../../lib/text.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { databasePath } from '../../store/db/data-dir.ts';
 import { bundleInFile } from '../../workbench/bundles/bundle-source.ts';
@@ -58,10 +59,11 @@ export async function runReplay(env: Environment, options: ReplayOptions): Promi
 }
 
 async function replay(env: Environment, options: ReplayOptions): Promise<ReplayReport> {
+  const bundle = options.bundle === undefined ? policyOf(env) : await bundleInFile(options.bundle);
   const bar = progressBar('judging');
   try {
     const { begun, rest } = await inWorkspace(env, 'read', options.org, (workspace) =>
-      begin(env, workspace, options, bar.show),
+      begin(bundle, workspace, options, bar.show),
     );
     if (rest !== undefined) {
       for await (const judged of judgeVerdictsByThreads(rest, begun.verdicts, THREADS)) begun.take(judged);
@@ -79,10 +81,9 @@ interface Begun {
 }
 
 /** Finds what is to be judged again, and judges it here if it is little. */
-function begin(env: Environment, workspace: Workspace, options: ReplayOptions, show: OnProgress): Begun {
+function begin(bundle: PolicyBundle, workspace: Workspace, options: ReplayOptions, show: OnProgress): Begun {
   const { db, config } = workspace;
   const { by, world, warnings } = judgingRules(workspace, options);
-  const bundle = options.bundle === undefined ? policyOf(env) : bundleInFile(options.bundle);
   const pdp = createPdp(bundle, JUDGE_ENGINE);
   try {
     const judging = replayBy(pdp, world, by, warnings);

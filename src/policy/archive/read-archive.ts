@@ -1,8 +1,11 @@
-import { hash } from 'node:crypto';
+import { createRequire } from 'node:module';
 import { crc32, inflateRawSync } from 'node:zlib';
-import { Parser, type ReadEntry } from 'tar';
+import type { ReadEntry } from 'tar';
 import { plainText } from '../../lib/text.ts';
-import type { PolicyBundle } from '../bundle.ts';
+import { bundleDigest, type PolicyBundle } from '../bundle.ts';
+
+/** `tar` is loaded with the first archive: the policy of the installation needs none. */
+const require = createRequire(import.meta.url);
 
 /** Of an archive, and of what it unpacks to. */
 export const MAX_ARCHIVE_BYTES = 20 * 1024 * 1024;
@@ -19,6 +22,7 @@ export type ArchiveFiles = ReadonlyMap<string, Buffer>;
  * @throws BundleRefused `archive` for anything but plain files and folders, names that lead elsewhere, bytes behind the end, or too much
  */
 export function readArchive(archive: Uint8Array): ArchiveFiles {
+  const { Parser }: typeof import('tar') = require('tar');
   const files = new Map<string, Buffer>();
   let isWhole = false;
   const add = (entry: ReadEntry): void => {
@@ -156,13 +160,7 @@ export function archivedBundle(files: ArchiveFiles): PolicyBundle {
   if (nested !== undefined)
     throw policyRefused(`It holds ${nested}, but data is read from ${DATA} only: build it with opa build.`);
   const data = ownData(files.get(DATA));
-  const digest = hash('sha256', wasm);
-  return {
-    wasm,
-    data,
-    digest: data === undefined ? digest : hash('sha256', `${digest} ${data}`),
-    ...manifestIn(files.get(MANIFEST)),
-  };
+  return { wasm, data, digest: bundleDigest({ wasm, data }), ...manifestIn(files.get(MANIFEST)) };
 }
 
 function ownData(content: Buffer | undefined): string | undefined {
@@ -215,6 +213,8 @@ export const REFUSAL_CODES = [
   'time_limit',
 ] as const;
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
+
+export const isRefusalCode = (value: unknown): value is RefusalCode => REFUSAL_CODES.some((code) => code === value);
 
 /** A bundle may not serve. The message is for the operator, in one line. */
 export class BundleRefused extends Error {

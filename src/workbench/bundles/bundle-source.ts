@@ -8,6 +8,7 @@ import { archivedBundle, BundleRefused, MAX_ARCHIVE_BYTES, readArchive } from '.
 import type { Trust } from '../../policy/archive/signature.ts';
 import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
 import { readKeptArchive, standingIn } from '../../store/bundles/bundle-files.ts';
+import { tryBundle } from './try-bundle.ts';
 
 /** Where archives come from. */
 export interface BundleSource {
@@ -170,5 +171,6 @@ export function bundleInForce({ dataDir, policyBundle }: Pick<Config, 'dataDir' 
   );
 }
 
-/** The policy in an archive, unverified: for tests of it. @throws BundleRefused, Error when it cannot be read */
-export const bundleInFile = (file: string): PolicyBundle => archivedBundle(readArchive(readFileSync(file)));
+/** The policy in an archive, even if it may not serve: for tests of it. @throws BundleRefused, Error when it cannot be read */
+export const bundleInFile = (file: string): Promise<PolicyBundle> =>
+  tryBundle({ kind: 'archive', archive: readFileSync(file), trust: null, onlyLoads: true });

@@ -8,7 +8,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { archivedBundle, BundleRefused, readArchive } from '../../../src/policy/archive/read-archive.ts';
 import { type Trust, verifySignature } from '../../../src/policy/archive/signature.ts';
 import { POLICY_DIRECTORY, readBundle } from '../../../src/policy/bundle.ts';
-import { tryBundle } from '../../../src/workbench/bundles/try-bundle.ts';
+import { loadTried, passTrial, tryBundle } from '../../../src/workbench/bundles/try-bundle.ts';
+import { hostileModule } from '../../support/hostile-modules.ts';
 import {
   archiveOf,
   bundleFiles,
@@ -153,6 +154,101 @@ describe('a signature is refused', () => {
   });
 });
 
+describe('a module is refused, and harms nobody,', { timeout: 180_000 }, () => {
+  const refusalOfHostile = (name: Parameters<typeof hostileModule>[0], limitMs = 120_000) =>
+    refusalOf(tried(archiveOf({ ...good, 'policy.wasm': hostileModule(name) }), UNSIGNED, limitMs));
+
+  it('that takes all memory while it is loaded', async () => {
+    expect(await refusalOfHostile('all memory while it is loaded')).toEqual([
+      'self_test',
+      'Its trial crashed: it took more than 768 MB of memory.',
+    ]);
+  });
+
+  it('that ends its process by a fatal error of V8', async () => {
+    expect(await refusalOfHostile('a list of entrypoints that takes more memory than V8 has')).toEqual([
+      'self_test',
+      expect.stringMatching(/^Its trial crashed: .*JavaScript heap out of memory\.$/),
+    ]);
+  });
+
+  it.each(['a list of entrypoints without end', 'a failure whose text does not end'] as const)(
+    'that is never read to its end: %s',
+    async (name) => {
+      expect(await refusalOfHostile(name, 5000)).toEqual(['time_limit', 'Its trial took longer than 5000 ms.']);
+    },
+  );
+
+  it('that calls a builtin of the host and hid it', async () => {
+    expect(await refusalOfHostile('a hidden builtin')).toEqual([
+      'self_test',
+      'It fails the self-test: The policy could not be evaluated. not implemented: built-in function 1: sprintf',
+    ]);
+  });
+
+  it('that could write lines to the log', async () => {
+    expect(await refusalOfHostile('lines for the log')).toEqual([
+      'policy',
+      'The compiled policy cannot be used. The policy imports opa_println.',
+    ]);
+  });
+
+  it('whose trial cannot start', async () => {
+    const options = process.env.NODE_OPTIONS;
+    process.env.NODE_OPTIONS = '--not-an-option';
+    onTestFinished(() => {
+      if (options === undefined) delete process.env.NODE_OPTIONS;
+      else process.env.NODE_OPTIONS = options;
+    });
+    expect(await refusalOfHostile('lines for the log')).toEqual([
+      'self_test',
+      'Its trial crashed: it ended with exit code 9.',
+    ]);
+  });
+});
+
+describe('only what was tried is loaded', () => {
+  it('of a folder: a file that changed after the trial is refused, although its manifest goes with it', async () => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'policy-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    cpSync(POLICY_DIRECTORY, directory, { recursive: true });
+    const offer = { kind: 'built in', directory } as const;
+    const passed = await passTrial(offer);
+    expect(loadTried(offer, passed).digest).toBe(readBundle().digest);
+    replaceModule(directory, compiled('permit-all'));
+    expect(() => loadTried(offer, passed)).toThrow(
+      new BundleRefused('policy', 'It was changed between its trial and its load.'),
+    );
+  });
+
+  it('of an archive: neither another module nor other data', async () => {
+    const passed = await passTrial({ kind: 'archive', archive: archiveOf(good), trust: UNSIGNED });
+    const others = [{ 'policy.wasm': compiled('permit-all') }, { 'data.json': '{"custom_data":1}' }];
+    for (const other of others) {
+      const archive = archiveOf({ ...good, ...other });
+      expect(() => loadTried({ kind: 'archive', archive, trust: UNSIGNED }, passed)).toThrow(BundleRefused);
+    }
+  });
+
+  it('for a look: a bundle that may not serve is loaded, one that cannot be loaded is refused', async () => {
+    const looked = (wasm: Uint8Array) =>
+      tryBundle({
+        kind: 'archive',
+        archive: archiveOf({ ...good, 'policy.wasm': wasm }),
+        trust: null,
+        onlyLoads: true,
+      });
+    expect((await looked(compiled('permit-all'))).revision).toBe('v1');
+    expect((await refusalOf(looked(moduleThat(TRAP))))[0]).toBe('policy');
+  });
+});
+
+function replaceModule(directory: string, wasm: Uint8Array): void {
+  const file = path.join(directory, 'bundle/manifest.json');
+  writeFileSync(path.join(directory, 'bundle/policy.wasm'), wasm);
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), wasmSha256: hash('sha256', wasm) }));
+}
+
 describe('a policy is refused', () => {
   it.each<[string, string | Uint8Array, [string, string]]>([
     [
@@ -259,13 +355,7 @@ describe('the policy of this installation', () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'policy-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     cpSync(POLICY_DIRECTORY, directory, { recursive: true });
-    const file = path.join(directory, 'bundle/manifest.json');
-    const wasm = compiled('permit-all');
-    writeFileSync(path.join(directory, 'bundle/policy.wasm'), wasm);
-    writeFileSync(
-      file,
-      JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), wasmSha256: hash('sha256', wasm) }),
-    );
+    replaceModule(directory, compiled('permit-all'));
     expect((await refusalOf(tryBundle({ kind: 'built in', directory })))[0]).toBe('self_test');
   });
 
