@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { type AddressInfo, createServer, type ListenOptions, type Socket, type Server as TcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type ListenOptions, type Socket, type Server as TcpServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ApiError } from '../domain/errors.ts';
 
@@ -253,7 +253,7 @@ export class Acceptors {
   readonly #server: Server;
   /** As an HTTP server accepts. */
   readonly #others = Array.from({ length: SOCKETS - 1 }, () =>
-    createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#server.emit('connection', socket)),
+    createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#server.emit('connection', socket)),
   );
 
   constructor(server: Server) {
@@ -264,7 +264,7 @@ export class Acceptors {
   async listen(host: string, port: number): Promise<AddressInfo> {
     if (SOCKETS === 1) return bind(this.#server, { host, port });
     // Sockets that share an address would also share it with those of another gateway: this one finds out whether there is one.
-    const alone = createServer();
+    const alone = createTcpServer();
     const free = await bind(alone, { host, port });
     await new Promise((resolve) => alone.close(resolve));
     const shared = { host, port: free.port, reusePort: true };

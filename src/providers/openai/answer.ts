@@ -5,8 +5,7 @@ import type { GatheredResponse } from '../../net/exchange.ts';
 import type { UpstreamCompletion } from '../wire/adapter.ts';
 import { count, isRecord, modelId, record } from '../wire/answer-json.ts';
 import { badResponse, UpstreamError } from '../wire/upstream-error.ts';
-import { disguisedError } from './error.ts';
-import { openAiAnswer } from './request.ts';
+import { disguisedError, openAiAnswer } from './error.ts';
 
 /** More choices than any request may ask for. */
 export const MAX_CHOICES = 128;

@@ -126,3 +126,11 @@ function said(value: unknown, depth = 4): string {
   }
   return '';
 }
+
+/** The object of a success. @throws UpstreamError `bad_response`, or the error that is disguised as a success */
+export function openAiAnswer(text: string, secret: string | undefined): Readonly<Record<string, unknown>> {
+  const answer = parseJson(text);
+  if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
+  if (isError(answer)) throw disguisedError(answer, secret);
+  return answer;
+}

@@ -17,8 +17,8 @@ import { count, eventJson, isRecord, modelId, paidFor, record } from '../wire/an
 import { aspectRatio, droppedForRatio, takenImageFields } from '../wire/request-fields.ts';
 import { badResponse, notTakenByProvider } from '../wire/upstream-error.ts';
 import { openAiUsage } from './answer.ts';
-import { disguisedError, isError } from './error.ts';
-import { openAiAnswer, openAiPost } from './request.ts';
+import { disguisedError, isError, openAiAnswer } from './error.ts';
+import { openAiPost } from './request.ts';
 
 /** More images than any request may ask for are not what was asked for. */
 const MAX_IMAGES = 10;

@@ -5,7 +5,8 @@ import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ModerationCall, UpstreamModeration, WholeTranslation } from '../wire/adapter.ts';
 import { isRecord, modelId } from '../wire/answer-json.ts';
 import { badResponse } from '../wire/upstream-error.ts';
-import { openAiAnswer, openAiPost } from './request.ts';
+import { openAiAnswer } from './error.ts';
+import { openAiPost } from './request.ts';
 
 const validateModerationResult = validator('ModerationResult');
 

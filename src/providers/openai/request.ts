@@ -9,7 +9,7 @@ import type {
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
-import { type Fields, isRecord, parseJson } from '../wire/answer-json.ts';
+import { type Fields, isRecord } from '../wire/answer-json.ts';
 import {
   anything,
   listOf,
@@ -20,8 +20,6 @@ import {
   type Takes,
   takenFields,
 } from '../wire/request-fields.ts';
-import { badResponse } from '../wire/upstream-error.ts';
-import { disguisedError, isError } from './error.ts';
 
 type Body = Record<string, unknown>;
 
@@ -197,12 +195,4 @@ export function openAiPost(path: string, body: object, endpoint: Endpoint, strea
     stream,
     addresses: endpoint.addresses,
   };
-}
-
-/** The object that a success is. @throws UpstreamError `bad_response`, or what an error in disguise says that it is */
-export function openAiAnswer(text: string, secret: string | undefined): Readonly<Record<string, unknown>> {
-  const answer = parseJson(text);
-  if (!isRecord(answer)) throw badResponse('The provider sent a malformed answer.');
-  if (isError(answer)) throw disguisedError(answer, secret);
-  return answer;
 }
