@@ -14,7 +14,7 @@ import { servedProviders } from './config/upstreams.ts';
 import type { Reload, Variables } from './config/variables.ts';
 import { type UnnamedModels, unnamedModels } from './core/auto.ts';
 import { Rates } from './core/caller.ts';
-import { isOddlyLow } from './domain/money.ts';
+import { isOddlyLow } from './domain/limits.ts';
 import { SANDBOX } from './domain/provider.ts';
 import { type Clock, formatTime, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';

@@ -1,4 +1,4 @@
-import { formatUsd } from '../../src/domain/money.ts';
+import { formatUsd } from '../../src/domain/limits.ts';
 
 const DECIMAL = /^([0-9]+)(?:\.([0-9]+))?(?:e([+-]?[0-9]+))?$/;
 

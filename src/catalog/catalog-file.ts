@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { KNOWN_PROVIDERS } from '../config/upstreams.ts';
 import { pointerOf } from '../domain/check-shape.ts';
+import { parseUsd } from '../domain/limits.ts';
 import { type Mapping, mappingNames, type Prices, type PriceTier } from '../domain/model.ts';
-import { parseUsd } from '../domain/money.ts';
 import type {
   CatalogFileMapping,
   CatalogFileModel,

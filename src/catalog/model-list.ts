@@ -1,5 +1,5 @@
+import { formatUsd } from '../domain/limits.ts';
 import { comparePrice, isFree, type Mapping, type Prices } from '../domain/model.ts';
-import { formatUsd } from '../domain/money.ts';
 import { isPast, lastDate } from '../domain/time.ts';
 import type {
   CatalogProvider,

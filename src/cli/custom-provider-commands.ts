@@ -12,7 +12,7 @@ import {
   deleteCustomProvider,
 } from '../admin/providers/custom-providers.ts';
 import { readList } from '../config/variables.ts';
-import { formatUsd, isOddlyLow, parseUsd, parseUsdPerMillion } from '../domain/money.ts';
+import { formatUsd, isOddlyLow, parseUsd, parseUsdPerMillion } from '../domain/limits.ts';
 import { WIRE_FORMATS } from '../domain/provider.ts';
 import type { CustomModelAnswer, InputModality, OutputModality } from '../generated/types.ts';
 import {

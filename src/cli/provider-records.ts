@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { listCustomModels } from '../admin/providers/custom-models.ts';
 import { listCustomProviders } from '../admin/providers/custom-providers.ts';
 import { listProviderKeys } from '../admin/providers/provider-keys.ts';
-import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
+import { formatUsdPerMillion, parseUsd } from '../domain/limits.ts';
 import type {
   AliasAnswer,
   AliasRecord,

@@ -1,5 +1,5 @@
+import { parseUsdPerMillion } from '../domain/limits.ts';
 import type { Prices } from '../domain/model.ts';
-import { parseUsdPerMillion } from '../domain/money.ts';
 import { validator } from '../lib/schemas.ts';
 import { entryOf } from '../lib/text.ts';
 import file from './providers.json' with { type: 'json' };

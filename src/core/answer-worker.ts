@@ -5,7 +5,7 @@ import { exceededBound } from '../lib/json.ts';
 import { entryOf } from '../lib/text.ts';
 import { gatheredResponse, type ResponseHeaders } from '../net/exchange.ts';
 import { adapterFor } from '../providers/providers.ts';
-import { ANSWER_BOUNDS, isRecord, parseJson } from '../providers/wire/answer-json.ts';
+import { ANSWER_BOUNDS, isRecord, parseJson } from '../providers/wire/fields.ts';
 import { UpstreamError } from '../providers/wire/upstream-error.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './provider-answer.ts';
 

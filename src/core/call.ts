@@ -1,6 +1,5 @@
-import type { Reservation } from '../domain/limits.ts';
+import { formatUsd, type Reservation, usdNumber } from '../domain/limits.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
-import { formatUsd, usdNumber } from '../domain/money.ts';
 import { SANDBOX } from '../domain/provider.ts';
 import { NO_USAGE, storedTokens, sumUsage, type Usage } from '../domain/usage.ts';
 import type {

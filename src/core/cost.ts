@@ -1,5 +1,5 @@
+import { usdNumber } from '../domain/limits.ts';
 import type { Mapping, Prices } from '../domain/model.ts';
-import { usdNumber } from '../domain/money.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ChatUsage, CostDetails } from '../generated/types.ts';
 import type { OutputLimit } from './worst-case.ts';

@@ -5,7 +5,7 @@ import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { CallMetadata, ImageAnswer, ImageEvent, ImageRequest, ImageUsage } from '../generated/types.ts';
 import { LongTexts } from '../net/event-stream.ts';
 import type { PartialImage } from '../providers/wire/adapter.ts';
-import { unknownImageField } from '../providers/wire/request-fields.ts';
+import { unknownImageField } from '../providers/wire/fields.ts';
 import { notTakenByProvider } from '../providers/wire/upstream-error.ts';
 import type { AuthorizeDeps, CallContext, Principal } from './authorize.ts';
 import { type Call, type CallFacts, callMetadata } from './call.ts';

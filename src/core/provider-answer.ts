@@ -15,7 +15,7 @@ import type {
   UpstreamImages,
   WholeTranslation,
 } from '../providers/wire/adapter.ts';
-import { paidFor, parseJson, record } from '../providers/wire/answer-json.ts';
+import { paidFor, parseJson, record } from '../providers/wire/fields.ts';
 import { imagesIn, promptContent } from './worst-case.ts';
 
 /** The parts of a request that its answer is read by. */

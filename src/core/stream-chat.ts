@@ -5,7 +5,7 @@ import type { LongTexts } from '../net/event-stream.ts';
 import type { Transport } from '../net/transport.ts';
 import { TransportError } from '../net/transport-error.ts';
 import type { UpstreamChunk } from '../providers/wire/adapter.ts';
-import { record } from '../providers/wire/answer-json.ts';
+import { record } from '../providers/wire/fields.ts';
 import { UpstreamError, unreadable } from '../providers/wire/upstream-error.ts';
 import { type Call, callMetadata } from './call.ts';
 import {

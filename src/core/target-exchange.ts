@@ -8,7 +8,7 @@ import type { GatheredResponse, OutboundResponse } from '../net/exchange.ts';
 import type { OutboundRequest, SendOptions, Transport } from '../net/transport.ts';
 import { noRoom, SMALL_BYTES, TransportError } from '../net/transport-error.ts';
 import type { Adapter, Endpoint, WholeTranslation } from '../providers/wire/adapter.ts';
-import { ANSWER_BOUNDS, parseJson } from '../providers/wire/answer-json.ts';
+import { ANSWER_BOUNDS, parseJson } from '../providers/wire/fields.ts';
 import { fromTransportError, UpstreamError, unreadable } from '../providers/wire/upstream-error.ts';
 import type { AttemptFailure } from '../telemetry/telemetry.ts';
 import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker.ts';

@@ -4,7 +4,7 @@ import type { Mapping, Prices } from '../domain/model.ts';
 import { guessTokens } from '../domain/usage.ts';
 import type { ChatMessage, ChatRequest, ContentPart, ImageRequest, PolicyInput } from '../generated/types.ts';
 import { googleOptions } from '../providers/google/request.ts';
-import { MAX_SEARCHES } from '../providers/wire/request-fields.ts';
+import { MAX_SEARCHES } from '../providers/wire/fields.ts';
 
 /** Tokens of one generated image, at most, where images are charged by the token. */
 const IMAGE_TOKENS = 8192;

@@ -12,7 +12,7 @@ import { canonicalCidr, InvalidRangeError } from './address.ts';
 import { checkShape, type Explanation } from './check-shape.ts';
 import { invalidRequest } from './errors.ts';
 import type { CanonicalRule, RuleKind, StoredPricingValue } from './iam-rule.ts';
-import { formatUsdPerMillion, parseUsdPerMillion } from './money.ts';
+import { formatUsdPerMillion, parseUsdPerMillion } from './limits.ts';
 
 const validateRuleCreate = validator('RuleCreate');
 

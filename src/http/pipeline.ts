@@ -9,16 +9,16 @@ import { refusedKeyOf } from '../core/caller.ts';
 import { networkOf, clientAddress as resolveClientAddress, type TrustedProxies } from '../domain/address.ts';
 import { ApiError, invalidRequest, notFound } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
-import { formatUsd } from '../domain/money.ts';
+import { formatUsd } from '../domain/limits.ts';
 import type { PolicyStatus } from '../policy/pdp.ts';
 import { UpstreamError } from '../providers/wire/upstream-error.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { BodyLimits } from './body.ts';
-import { departureOf, leaveUnread } from './connections.ts';
 import { descriptionHandlers, healthHandlers, type Readiness } from './operational.ts';
 import { COMMON } from './operations/operation.ts';
 import { pageFaultForm } from './pages/html.ts';
 import { methodNotAllowed, nothingThere, register } from './routes.ts';
+import { departureOf, leaveUnread } from './server.ts';
 import { type AppContext, type AppMiddleware, type Load, RequestState } from './state.ts';
 
 /** What both listeners work with. */

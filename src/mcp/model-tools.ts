@@ -7,7 +7,7 @@ import modelOverview from '../../schemas/mcp/model-overview.json' with { type: '
 import type { ModelListOptions } from '../catalog/model-list.ts';
 import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
 import type { ListModels } from '../core/list-models.ts';
-import { formatUsdPerMillion, parseUsd } from '../domain/money.ts';
+import { formatUsdPerMillion, parseUsd } from '../domain/limits.ts';
 import type { ImageModelOverview, Model, ModelOverview } from '../generated/types.ts';
 import { validator } from '../lib/schemas.ts';
 import {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { canonicalCidr } from '../domain/address.ts';
 import { byKind, kindOf, type PolicyRule, type RuleKind, type StoredPricingValue } from '../domain/iam-rule.ts';
-import { parseUsdPerMillion } from '../domain/money.ts';
+import { parseUsdPerMillion } from '../domain/limits.ts';
 import type { RuleType } from '../generated/types.ts';
 import { validator } from '../lib/schemas.ts';
 

@@ -1,6 +1,6 @@
 import { DENIAL_STEPS } from '../domain/iam-rule.ts';
 import { withName } from '../domain/id.ts';
-import { formatUsdPerMillion } from '../domain/money.ts';
+import { formatUsdPerMillion } from '../domain/limits.ts';
 import type { PolicyDecision, PolicyInput, PolicyViolation, RuleType } from '../generated/types.ts';
 import { entryOf } from '../lib/text.ts';
 import { PolicyFailure } from './data-document.ts';

@@ -1,5 +1,4 @@
-import { type BudgetScope, runningPeriod, type SpendState } from '../../src/domain/limits.ts';
-import { MAX_AMOUNT, usdNumber } from '../../src/domain/money.ts';
+import { type BudgetScope, MAX_AMOUNT, runningPeriod, type SpendState, usdNumber } from '../../src/domain/limits.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build, exactSum, sumOf } from '../../src/store/db/sql.ts';
 import type { Acknowledged } from './load.ts';

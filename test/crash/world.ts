@@ -5,7 +5,7 @@ import { createKey } from '../../src/admin/keys/keys.ts';
 import { type BudgetOwner, changeBudget, getBudget } from '../../src/admin/tenants/budgets.ts';
 import { createProject } from '../../src/admin/tenants/projects.ts';
 import { readConfig } from '../../src/config/config.ts';
-import { formatUsd, parseUsd } from '../../src/domain/money.ts';
+import { formatUsd, parseUsd } from '../../src/domain/limits.ts';
 import type { BudgetPatch, KeyCreate } from '../../src/generated/types.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../src/store/db/database.ts';

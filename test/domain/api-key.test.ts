@@ -14,8 +14,7 @@ import {
   setLimits,
 } from '../../src/domain/api-key.ts';
 import { ApiError } from '../../src/domain/errors.ts';
-import { runningPeriod } from '../../src/domain/limits.ts';
-import { parseUsd } from '../../src/domain/money.ts';
+import { parseUsd, runningPeriod } from '../../src/domain/limits.ts';
 
 const NOW = Date.UTC(2026, 2, 1, 12);
 const HOUR = 3_600_000;

@@ -9,7 +9,7 @@ import {
   parseUsd,
   parseUsdPerMillion,
   usdNumber,
-} from '../../src/domain/money.ts';
+} from '../../src/domain/limits.ts';
 
 const refused = (work: () => unknown): unknown => {
   try {

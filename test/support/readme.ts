@@ -1,4 +1,4 @@
-import { formatUsd, parseUsdPerMillion } from '../../src/domain/money.ts';
+import { formatUsd, parseUsdPerMillion } from '../../src/domain/limits.ts';
 import { pages } from './pages.ts';
 
 const CONFIGURATION = pages.get('src/config/README.md') ?? '';

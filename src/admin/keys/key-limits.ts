@@ -2,13 +2,14 @@ import { keyState } from '../../domain/api-key.ts';
 import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import {
   calendarWindow,
+  formatUsd,
   type MinuteLimits,
   type NewLimits,
   type NewPeriod,
+  parseUsd,
   runningPeriod,
   type SpendLimits,
 } from '../../domain/limits.ts';
-import { formatUsd, parseUsd } from '../../domain/money.ts';
 import { checkPeriod, formatTime, type PeriodUnit, ttlEnd } from '../../domain/time.ts';
 import type { BudgetRecord, KeyPatch, NewKeyLimits, WantedKeyLimits } from '../../generated/types.ts';
 import { optional } from '../../lib/collections.ts';

@@ -1,7 +1,7 @@
 import { notFound } from '../../domain/errors.ts';
 import { RULE_TYPES } from '../../domain/iam-rule.ts';
 import { timeOfId } from '../../domain/id.ts';
-import { formatUsd } from '../../domain/money.ts';
+import { formatUsd } from '../../domain/limits.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
   CallList,

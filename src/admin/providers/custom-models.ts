@@ -1,8 +1,8 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
+import { formatUsd, formatUsdPerMillion, parseUsd, parseUsdPerMillion } from '../../domain/limits.ts';
 import { type Prices, TEXT_ONLY } from '../../domain/model.ts';
-import { formatUsd, formatUsdPerMillion, parseUsd, parseUsdPerMillion } from '../../domain/money.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
   CustomModelAnswer,

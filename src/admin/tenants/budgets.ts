@@ -1,6 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { isSpent, runningPeriod } from '../../domain/limits.ts';
-import { usdNumber } from '../../domain/money.ts';
+import { isSpent, runningPeriod, usdNumber } from '../../domain/limits.ts';
 import type { BudgetAnswer, BudgetList, BudgetRecord } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';

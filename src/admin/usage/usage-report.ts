@@ -1,4 +1,4 @@
-import { formatUsd } from '../../domain/money.ts';
+import { formatUsd } from '../../domain/limits.ts';
 import { DAY, formatTime, HOUR } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';

@@ -2,7 +2,7 @@ import { normaliseUsage, type Usage } from '../../domain/usage.ts';
 import type { CompletionMessage, FinishReason, ReasoningDetail, ToolCall } from '../../generated/types.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { UpstreamCompletion } from '../wire/adapter.ts';
-import { count, type Fields, isRecord, modelId, parseJson, record } from '../wire/answer-json.ts';
+import { count, type Fields, isRecord, modelId, parseJson, record } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import { reportedError } from './error.ts';
 import { encryptedDetail, textDetail } from './messages.ts';

@@ -1,6 +1,6 @@
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint } from '../wire/adapter.ts';
-import { record } from '../wire/answer-json.ts';
+import { record } from '../wire/fields.ts';
 import { anthropicUsage, parseResponse, reportUsage } from './answer.ts';
 import { parseError } from './error.ts';
 import { anthropicOptions, dropped, messagesBody, unsupported } from './request.ts';

@@ -1,5 +1,5 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
-import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { isRecord, parseJson } from '../wire/fields.ts';
 import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from '../wire/upstream-error.ts';
 
 /** The status that the API gives each type of error: in a stream the type comes alone. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ChatMessage, ContentPart, ReasoningDetail } from '../../generated/types.ts';
-import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { isRecord, parseJson } from '../wire/fields.ts';
 import { notTakenByProvider } from '../wire/upstream-error.ts';
 
 export interface Turn {

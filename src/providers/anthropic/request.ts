@@ -2,20 +2,21 @@ import { createHash } from 'node:crypto';
 import type { Mapping } from '../../domain/model.ts';
 import type { ChatRequest } from '../../generated/types.ts';
 import type { Adapter, ChatCall, Unsupported } from '../wire/adapter.ts';
-import { type Fields, record } from '../wire/answer-json.ts';
 import {
   anything,
   droppedBy,
   type Extensions,
+  type Fields,
   type FitCall,
   listOf,
   namedFields,
   objectOf,
   openAiOnly,
   type RequestTable,
+  record,
   single,
   unsupportedBy,
-} from '../wire/request-fields.ts';
+} from '../wire/fields.ts';
 import { notTakenByProvider } from '../wire/upstream-error.ts';
 import { conversation } from './messages.ts';
 import { allowsManualThinking, isKnownEffort, type ModelRules, modelRules, planThinking } from './thinking.ts';

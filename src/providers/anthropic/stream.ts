@@ -2,7 +2,7 @@ import type { ChunkChoice, ChunkDelta } from '../../generated/types.ts';
 import { type StreamEvent, streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { count, eventJson, type Fields, isRecord, modelId, record } from '../wire/answer-json.ts';
+import { count, eventJson, type Fields, isRecord, modelId, record } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import {
   annotations,

@@ -1,4 +1,4 @@
-import { isRecord } from '../wire/answer-json.ts';
+import { isRecord } from '../wire/fields.ts';
 import type { Turn } from './messages.ts';
 
 /** Tokens to think with, for models that want a number. Beyond 32k, Anthropic says, more gains little. */

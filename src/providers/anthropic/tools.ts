@@ -1,6 +1,5 @@
 import type { ChatRequest, ChatTool, FunctionDefinition, ResponseFormat, ToolChoice } from '../../generated/types.ts';
-import { type Fields, isRecord } from '../wire/answer-json.ts';
-import { MAX_SEARCHES } from '../wire/request-fields.ts';
+import { type Fields, isRecord, MAX_SEARCHES } from '../wire/fields.ts';
 import { type Block, cacheControl, textBlocks } from './messages.ts';
 import type { ModelRules } from './thinking.ts';
 

@@ -3,7 +3,7 @@ import { normaliseUsage, type Usage } from '../../domain/usage.ts';
 import type { ChatChoice, CompletionImage, FinishReason, ReasoningDetail, ToolCall } from '../../generated/types.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { UpstreamCompletion } from '../wire/adapter.ts';
-import { count, type Fields, isRecord, modelId, parseJson, record } from '../wire/answer-json.ts';
+import { count, type Fields, isRecord, modelId, parseJson, record } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import { signatureField, toReasoningDetails } from './contents.ts';
 import { refuseError } from './error.ts';

@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart, MessageToolCall, ReasoningDetail } from '../../generated/types.ts';
-import { isRecord, parseJson, record } from '../wire/answer-json.ts';
+import { isRecord, parseJson, record } from '../wire/fields.ts';
 import { notTakenByProvider } from '../wire/upstream-error.ts';
 import { fetchesLinks, requiresSignatures, takesMediaResults } from './thinking.ts';
 

@@ -1,5 +1,5 @@
 import type { GatheredResponse, ResponseHeaders } from '../../net/exchange.ts';
-import { type Fields, isRecord, parseJson, record } from '../wire/answer-json.ts';
+import { type Fields, isRecord, parseJson, record } from '../wire/fields.ts';
 import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from '../wire/upstream-error.ts';
 
 const detailsOf = (error: Fields): Fields[] => (Array.isArray(error.details) ? error.details.filter(isRecord) : []);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Adapter } from '../wire/adapter.ts';
-import { record } from '../wire/answer-json.ts';
+import { record } from '../wire/fields.ts';
 import { googleUsage, type NewCallId, parseAnswer } from './answer.ts';
 import { parseError } from './error.ts';
 import { googleImages } from './images.ts';

@@ -1,8 +1,7 @@
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ImageCall, ImageTranslation, UpstreamImage, UpstreamImages } from '../wire/adapter.ts';
-import { parseJson, record } from '../wire/answer-json.ts';
-import { aspectRatio, droppedForRatio } from '../wire/request-fields.ts';
+import { aspectRatio, droppedForRatio, parseJson, record } from '../wire/fields.ts';
 import { badResponse, notTakenByProvider, UpstreamError } from '../wire/upstream-error.ts';
 import { blockedText, finishReason, googleUsage, takeApart } from './answer.ts';
 import { googleOptions, googleRequest } from './request.ts';

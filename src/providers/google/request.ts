@@ -2,19 +2,21 @@ import type { ChatRequest, ResponseFormat } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Adapter, ChatCall, Endpoint, Unsupported } from '../wire/adapter.ts';
-import { type Fields, isRecord, record } from '../wire/answer-json.ts';
 import {
   droppedBy,
   type Extensions,
+  type Fields,
   type FitCall,
+  isRecord,
   listOf,
   namedFields,
   objectOf,
   openAiOnly,
   type RequestTable,
+  record,
   single,
   unsupportedBy,
-} from '../wire/request-fields.ts';
+} from '../wire/fields.ts';
 import { toConversation } from './contents.ts';
 import { formsAnswersWithTools, thinkingConfig } from './thinking.ts';
 import { toGoogleSchema, toToolFields } from './tools.ts';

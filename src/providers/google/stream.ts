@@ -2,7 +2,7 @@ import type { ChunkChoice, ChunkDelta, FinishReason } from '../../generated/type
 import { streamEvents } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { eventJson, type Fields } from '../wire/answer-json.ts';
+import { eventJson, type Fields } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import {
   blockedText,

@@ -1,5 +1,5 @@
 import type { ChatRequest, FunctionDefinition, ToolChoice } from '../../generated/types.ts';
-import { type Fields, isRecord, record } from '../wire/answer-json.ts';
+import { type Fields, isRecord, record } from '../wire/fields.ts';
 
 function toDeclaration({ name, description, parameters }: FunctionDefinition): Fields {
   const declaration: Record<string, unknown> = { name };

@@ -13,11 +13,19 @@ import type {
   UpstreamImages,
   WholeTranslation,
 } from '../wire/adapter.ts';
-import { count, eventJson, isRecord, modelId, paidFor, record } from '../wire/answer-json.ts';
-import { aspectRatio, droppedForRatio, takenImageFields } from '../wire/request-fields.ts';
+import {
+  aspectRatio,
+  count,
+  droppedForRatio,
+  eventJson,
+  isRecord,
+  modelId,
+  paidFor,
+  record,
+  takenImageFields,
+} from '../wire/fields.ts';
 import { badResponse, notTakenByProvider } from '../wire/upstream-error.ts';
-import { openAiUsage } from './answer.ts';
-import { disguisedError, isError, openAiAnswer } from './error.ts';
+import { disguisedError, isError, openAiAnswer, openAiUsage } from './answer.ts';
 import { openAiPost } from './request.ts';
 
 /** More images than any request may ask for are not what was asked for. */

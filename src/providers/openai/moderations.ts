@@ -3,9 +3,9 @@ import { validator } from '../../lib/schemas.ts';
 import type { GatheredResponse } from '../../net/exchange.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { Endpoint, ModerationCall, UpstreamModeration, WholeTranslation } from '../wire/adapter.ts';
-import { isRecord, modelId } from '../wire/answer-json.ts';
+import { isRecord, modelId } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
-import { openAiAnswer } from './error.ts';
+import { openAiAnswer } from './answer.ts';
 import { openAiPost } from './request.ts';
 
 const validateModerationResult = validator('ModerationResult');

@@ -1,9 +1,7 @@
 import type { ChatRequest } from '../../generated/types.ts';
 import type { Adapter } from '../wire/adapter.ts';
-import { isRecord, record } from '../wire/answer-json.ts';
-import { droppedBy, type RequestTable, unsupportedBy } from '../wire/request-fields.ts';
-import { parseCompletion, reportedUsage } from './answer.ts';
-import { readError } from './error.ts';
+import { droppedBy, isRecord, type RequestTable, record, unsupportedBy } from '../wire/fields.ts';
+import { parseCompletion, readError, reportedUsage } from './answer.ts';
 import { imageUsage, openAiImages } from './images.ts';
 import { openAiModerations } from './moderations.ts';
 import { buildChatRequest, type OpenAiDialect, openAiDialect } from './request.ts';

@@ -9,9 +9,10 @@ import type {
 import { entryOf } from '../../lib/text.ts';
 import type { OutboundRequest } from '../../net/transport.ts';
 import type { ChatCall, Endpoint } from '../wire/adapter.ts';
-import { type Fields, isRecord } from '../wire/answer-json.ts';
 import {
   anything,
+  type Fields,
+  isRecord,
   listOf,
   NONE,
   objectOf,
@@ -19,7 +20,7 @@ import {
   single,
   type Takes,
   takenFields,
-} from '../wire/request-fields.ts';
+} from '../wire/fields.ts';
 
 type Body = Record<string, unknown>;
 

@@ -1,17 +1,18 @@
 import { EventReader, type StreamEvent } from '../../net/event-stream.ts';
 import type { StreamedResponse } from '../../net/exchange.ts';
 import type { UpstreamChunk } from '../wire/adapter.ts';
-import { eventJson, isRecord, modelId } from '../wire/answer-json.ts';
+import { eventJson, isRecord, modelId } from '../wire/fields.ts';
 import { badResponse } from '../wire/upstream-error.ts';
 import {
   boundChoices,
   type ChoiceState,
+  disguisedError,
+  isError,
   MAX_CHOICES,
   normaliseChunkChoice,
   otherFields,
   reportedUsage,
 } from './answer.ts';
-import { disguisedError, isError } from './error.ts';
 
 const END: IteratorResult<UpstreamChunk, undefined> = { done: true, value: undefined };
 

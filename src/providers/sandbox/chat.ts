@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChatMessage, ChatRequest, FinishReason } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import { entryOf } from '../../lib/text.ts';
-import { isRecord, parseJson } from '../wire/answer-json.ts';
+import { isRecord, parseJson } from '../wire/fields.ts';
 import { imageSize, type Painter } from './draw-image.ts';
 import { imageTokens } from './images.ts';
 import { CREATED, completesChats, detailOf, TOKEN_LENGTH, textTokens } from './models.ts';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ImageRequest } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
-import { parseJson } from '../wire/answer-json.ts';
+import { parseJson } from '../wire/fields.ts';
 import { type Detail, type ImageSize, imageSize, MAX_SIDE, type Painter, type Subject } from './draw-image.ts';
 import { CREATED, detailOf, textTokens } from './models.ts';
 import { beginEvents, faultIn, sendError, sendEvent, sendFault, sendJson } from './wire.ts';

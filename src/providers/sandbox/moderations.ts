@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ModerationRequest, ModerationResult } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
-import { parseJson } from '../wire/answer-json.ts';
+import { parseJson } from '../wire/fields.ts';
 import { MODERATION_MODEL } from './models.ts';
 import { faultIn, sendError, sendFault, sendJson } from './wire.ts';
 

@@ -6,6 +6,7 @@ import {
   type Bounds,
   type Budget,
   budgetRefusal,
+  capAmount,
   isLimited,
   type Reservation,
   reserve,
@@ -14,7 +15,6 @@ import {
   type SpendState,
 } from '../../domain/limits.ts';
 import type { Mapping } from '../../domain/model.ts';
-import { capAmount } from '../../domain/money.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
 import { STORED_TOKENS, type StoredTokens } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';

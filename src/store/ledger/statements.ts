@@ -1,5 +1,5 @@
 import { type Expression, sql } from 'kysely';
-import { MAX_AMOUNT } from '../../domain/money.ts';
+import { MAX_AMOUNT } from '../../domain/limits.ts';
 import { STORED_TOKENS } from '../../domain/usage.ts';
 import type { Database } from '../db/database.ts';
 import { build, Parameter, prepareHot } from '../db/sql.ts';

@@ -1,6 +1,6 @@
 import { notFound } from '../../domain/errors.ts';
+import { formatUsd, parseUsd } from '../../domain/limits.ts';
 import type { MappingAttributes, Prices } from '../../domain/model.ts';
-import { formatUsd, parseUsd } from '../../domain/money.ts';
 import type { CustomProvider } from '../../domain/provider.ts';
 import type { Database } from '../db/database.ts';
 import { countRows, mapPage, type Page, type PageRequest, readPage } from '../db/records.ts';

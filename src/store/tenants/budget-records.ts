@@ -1,5 +1,11 @@
-import { type Budget, type BudgetScope, limitChanges, type NewLimits, type SpendLimits } from '../../domain/limits.ts';
-import { capAmount } from '../../domain/money.ts';
+import {
+  type Budget,
+  type BudgetScope,
+  capAmount,
+  limitChanges,
+  type NewLimits,
+  type SpendLimits,
+} from '../../domain/limits.ts';
 import type { Database } from '../db/database.ts';
 import { decodeCursor, mapPage, type Page, type PageRequest, toPage } from '../db/records.ts';
 import { build, exactSum, sumOf } from '../db/sql.ts';

@@ -22,14 +22,7 @@ import { denialMessage, denialReason, type RuleNames } from '../../policy/denial
 import { inputDocument } from '../../policy/input-document.ts';
 import type { Pdp } from '../../policy/pdp.ts';
 import { type Caller, credentialsIn, mappingsOf, meaningOfName } from '../world/candidates.ts';
-import {
-  factsOf,
-  keySubjects,
-  plainWorstCases,
-  type World,
-  type WorldKey,
-  type WorldSubject,
-} from '../world/world.ts';
+import { factsOf, keySubjects, plainWorstCases, type World, type WorldKey, type WorldSubject } from '../world/world.ts';
 import { documentOf, isEnforcedAllow, namedRules } from './access.ts';
 
 /** A request that is judged and not made. */

@@ -1,8 +1,8 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { formatAddress, parseRange } from '../../domain/address.ts';
 import { byKind, type PolicyRule, type StoredPricingValue } from '../../domain/iam-rule.ts';
+import { formatUsdPerMillion, parseUsdPerMillion } from '../../domain/limits.ts';
 import type { Mapping } from '../../domain/model.ts';
-import { formatUsdPerMillion, parseUsdPerMillion } from '../../domain/money.ts';
 import type { FixtureMapping } from '../../generated/types.ts';
 import { intervalOf } from '../world/address-classes.ts';
 import { activeMappings } from '../world/world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_LIMITS, newLimits } from '../../../src/admin/keys/key-limits.ts';
-import { PICO_PER_USD } from '../../../src/domain/money.ts';
+import { PICO_PER_USD } from '../../../src/domain/limits.ts';
 
 const present = {
   usageLimit: 25n * PICO_PER_USD,

@@ -4,7 +4,7 @@ import type { Actor } from '../../../src/admin/audit/audit-trail.ts';
 import { createCustomProvider, deleteCustomProvider } from '../../../src/admin/providers/custom-providers.ts';
 import { readUsageRequest } from '../../../src/admin/usage/usage-query.ts';
 import { usageCsv, usageReport } from '../../../src/admin/usage/usage-report.ts';
-import { MAX_AMOUNT } from '../../../src/domain/money.ts';
+import { MAX_AMOUNT } from '../../../src/domain/limits.ts';
 import type { UsageReport, UsageRow } from '../../../src/generated/types.ts';
 import type { Database } from '../../../src/store/db/database.ts';
 import { insertCall, type StoredCall } from '../../support/stored-calls.ts';

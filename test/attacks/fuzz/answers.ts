@@ -1,5 +1,5 @@
 // Good answers of the fake upstreams, for each wire format: they charge within what was asked for.
-import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
+import { isRecord, record } from '../../../src/providers/wire/fields.ts';
 import type { Random } from '../../crash/random.ts';
 import { maximumOf, modelOf, type UpstreamRequest } from './oracle.ts';
 

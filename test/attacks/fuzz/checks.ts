@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CallMetadata } from '../../../src/generated/types.ts';
 import { validator } from '../../../src/lib/schemas.ts';
-import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
+import { isRecord, record } from '../../../src/providers/wire/fields.ts';
 import { eventsOf } from '../../support/chat.ts';
 import type { Answer } from '../../support/request.ts';
 import { mayCall } from './keys.ts';

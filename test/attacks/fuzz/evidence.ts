@@ -1,7 +1,7 @@
 // What was seen of calls from outside, against what the ledger says of them.
 
 import { numbersFrom } from '../../../src/domain/id.ts';
-import { MAX_AMOUNT, usdNumber } from '../../../src/domain/money.ts';
+import { MAX_AMOUNT, usdNumber } from '../../../src/domain/limits.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { findLedgerFaults } from '../../crash/invariants.ts';
 import { NO_500, type Served } from './checks.ts';

@@ -1,6 +1,6 @@
 // Generators of the master API: an attacker who administers one organization and would like to administer others.
 import { CASES } from '../../../src/policy/self-test.ts';
-import { isRecord } from '../../../src/providers/wire/answer-json.ts';
+import { isRecord } from '../../../src/providers/wire/fields.ts';
 import type { Random } from '../../crash/random.ts';
 import { type Attack, bearer, JSON_TYPE } from './attack.ts';
 import type { Generator } from './calls.ts';

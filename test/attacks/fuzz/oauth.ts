@@ -1,7 +1,7 @@
 // Generators of OAuth and of sign-in: applications and browsers that behave, and those that do not.
 import { createHash } from 'node:crypto';
 import { csrfTokenOf } from '../../../src/admin/sign-in/sessions.ts';
-import { record } from '../../../src/providers/wire/answer-json.ts';
+import { record } from '../../../src/providers/wire/fields.ts';
 import type { Random } from '../../crash/random.ts';
 import type { Answer } from '../../support/request.ts';
 import { type Attack, bearer, type Header, JSON_TYPE, type Wanted } from './attack.ts';

@@ -1,7 +1,7 @@
 // What an upstream may be sent: tables of its own, so that a fault in the product's tables shows.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { WireFormat } from '../../../src/domain/provider.ts';
-import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
+import { isRecord, record } from '../../../src/providers/wire/fields.ts';
 import { type Called, type KeySpec, mayCall } from './keys.ts';
 import { servedBy } from './served.ts';
 

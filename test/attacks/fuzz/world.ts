@@ -6,7 +6,7 @@ import path from 'node:path';
 import { acceptInvitation } from '../../../src/admin/sign-in/accept-invitation.ts';
 import { startSession } from '../../../src/admin/sign-in/sessions.ts';
 import { createOrganization, type Tenant } from '../../../src/admin/tenants/organizations.ts';
-import { isRecord, record } from '../../../src/providers/wire/answer-json.ts';
+import { isRecord, record } from '../../../src/providers/wire/fields.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { loadSecrets } from '../../../src/store/secrets/secrets.ts';

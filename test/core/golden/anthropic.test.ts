@@ -1,6 +1,6 @@
 // What Anthropic's answers cost. `input_tokens` leaves cached tokens out there; writes cost by how long they are kept.
 import { describe, expect, it } from 'vitest';
-import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
+import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/limits.ts';
 import { anthropicAdapter } from '../../../src/providers/anthropic/anthropic.ts';
 import { type Lists, streamBill, wholeBill } from './bill.ts';
 

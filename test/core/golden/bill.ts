@@ -1,7 +1,7 @@
 import { type Cost, costOf } from '../../../src/core/cost.ts';
 import { Produced } from '../../../src/core/provider-answer.ts';
+import { formatUsd } from '../../../src/domain/limits.ts';
 import type { Prices, PriceTier } from '../../../src/domain/model.ts';
-import { formatUsd } from '../../../src/domain/money.ts';
 import { NO_USAGE, type Usage } from '../../../src/domain/usage.ts';
 import type { ChatRequest } from '../../../src/generated/types.ts';
 import type { Adapter } from '../../../src/providers/wire/adapter.ts';

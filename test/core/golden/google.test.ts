@@ -1,6 +1,6 @@
 // What Gemini's answers cost. There, thoughts are not part of the answer's tokens and results of tools not part of the prompt's; cached tokens are.
 import { describe, expect, it } from 'vitest';
-import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
+import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/limits.ts';
 import { googleAdapter } from '../../../src/providers/google/google.ts';
 import { imageBill, type Lists, streamBill, wholeBill } from './bill.ts';
 

@@ -1,6 +1,6 @@
 // What the answers of providers cost that speak OpenAI's wire format, each with its own way to report.
 import { describe, expect, it } from 'vitest';
-import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
+import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/limits.ts';
 import { openAiAdapterFor } from '../../../src/providers/openai/openai.ts';
 import { chunksOf } from '../../providers/answers.ts';
 import { chunk, completion } from '../../support/upstream.ts';

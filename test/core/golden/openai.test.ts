@@ -1,6 +1,6 @@
 // What OpenAI's answers cost. Cached and reasoning tokens are among the main numbers there.
 import { describe, expect, it } from 'vitest';
-import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/money.ts';
+import { parseUsd, parseUsdPerMillion as perMillion } from '../../../src/domain/limits.ts';
 import type { ChatRequest } from '../../../src/generated/types.ts';
 import { openAiAdapterFor } from '../../../src/providers/openai/openai.ts';
 import { chunksOf } from '../../providers/answers.ts';

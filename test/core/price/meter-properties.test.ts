@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Cost, costOf } from '../../../src/core/cost.ts';
+import { PICO_PER_USD } from '../../../src/domain/limits.ts';
 import type { Prices, PriceTier } from '../../../src/domain/model.ts';
-import { PICO_PER_USD } from '../../../src/domain/money.ts';
 import { normaliseUsage, type Usage } from '../../../src/domain/usage.ts';
 
 interface Lists {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Cost, chatUsage, costFields, costOf } from '../../../src/core/cost.ts';
+import { parseUsd, parseUsdPerMillion } from '../../../src/domain/limits.ts';
 import type { Prices } from '../../../src/domain/model.ts';
-import { parseUsd, parseUsdPerMillion } from '../../../src/domain/money.ts';
 import { NO_USAGE, type Usage } from '../../../src/domain/usage.ts';
 
 const perMillion = parseUsdPerMillion;

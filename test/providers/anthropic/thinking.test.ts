@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { anthropicAdapter } from '../../../src/providers/anthropic/anthropic.ts';
-import { record } from '../../../src/providers/wire/answer-json.ts';
+import { record } from '../../../src/providers/wire/fields.ts';
 import { ADAPTIVE, asked, BARE, BUDGET, mappingTo, NEWEST, sent, text } from '../anthropic-calls.ts';
 
 const LARGE = { maxOutput: 64_000 };

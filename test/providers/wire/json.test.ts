@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { anthropicAdapter } from '../../../src/providers/anthropic/anthropic.ts';
 import { googleAdapter } from '../../../src/providers/google/google.ts';
 import { openAiAdapter } from '../../../src/providers/openai/openai.ts';
-import { parseJson } from '../../../src/providers/wire/answer-json.ts';
+import { parseJson } from '../../../src/providers/wire/fields.ts';
 import { gathered } from '../answers.ts';
 
 const said = (model: string) => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '../../../src/domain/id.ts';
-import { MAX_AMOUNT } from '../../../src/domain/money.ts';
+import { MAX_AMOUNT } from '../../../src/domain/limits.ts';
 import { formatTime } from '../../../src/domain/time.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { getDataDocument, getDecision } from '../../../src/store/ledger/references.ts';

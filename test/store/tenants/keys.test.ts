@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { disable, setLimits } from '../../../src/domain/api-key.ts';
 import { newId } from '../../../src/domain/id.ts';
-import { MAX_AMOUNT } from '../../../src/domain/money.ts';
+import { MAX_AMOUNT } from '../../../src/domain/limits.ts';
 import {
   findKey,
   findPlaygroundKey,
