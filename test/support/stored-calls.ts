@@ -1,8 +1,8 @@
 import type { Selectable } from 'kysely';
 import { bytesOfId, dayOfNumber, idsFrom, newId, numbersFrom } from '../../src/domain/id.ts';
+import type { CallsView } from '../../src/store/db/call-tables.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
-import type { CallsView } from '../../src/store/db/tables.ts';
 import { type CallReferences, createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
 import type { RefusedRequest } from '../../src/store/ledger/refused-requests.ts';
 import { CALL_STATES } from '../../src/store/ledger/statements.ts';

@@ -12,7 +12,8 @@ import {
   sql,
   ValueNode,
 } from 'kysely';
-import type { Flag, Tables } from './tables.ts';
+import type { Flag } from './call-tables.ts';
+import type { Tables } from './tables.ts';
 
 /** Builds and types SQL; never runs it. What it compiles is run synchronously by better-sqlite3. */
 export const build = new Kysely<Tables>({

@@ -3,8 +3,22 @@ import type { KeyKind, KeyStatus } from '../../domain/api-key.ts';
 import type { BudgetScope, PeriodAlignment } from '../../domain/limits.ts';
 import type { WireFormat } from '../../domain/provider.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
-import type { StoredTokens } from '../../domain/usage.ts';
 import type { Scope } from '../../generated/types.ts';
+import type {
+  CallIndexTable,
+  CallOriginsTable,
+  CallsView,
+  CallTargetsTable,
+  CallVerdictsTable,
+  DataDocumentsTable,
+  DecisionsView,
+  Flag,
+  KeptUsageTable,
+  LedgerMarkTable,
+  LedgerTable,
+  RefusedRequestsTable,
+  ReportMarkTable,
+} from './call-tables.ts';
 
 /**
  * Rows as they are stored. Times are epoch milliseconds, flags 0 or 1. Columns that are typed as bigint hold pico-dollars and are
@@ -55,7 +69,6 @@ export type Row<Table, Column extends keyof Selectable<Table> = keyof Selectable
   Pick<Selectable<Table>, Column>
 >;
 
-export type Flag = 0 | 1;
 export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
 
@@ -417,199 +430,6 @@ export interface AuditTable {
   afterJson: string | null;
   /** Over this entry and the `hmac` of the one before it. */
   hmac: string;
-}
-
-/** How many UTC days after 1970 a row was last referred to, or a later one: until then it is kept. */
-interface Interned {
-  id: Generated<number>;
-  usedOn: number;
-}
-
-/** What an interned row is found by: over all its other columns. */
-interface Digested extends Interned {
-  digest: Buffer;
-}
-
-/** Who asks for what. */
-export interface CallOriginsTable extends Digested {
-  organizationId: string;
-  projectId: string;
-  keyId: string;
-  memberId: string;
-  action: string;
-  /** The MCP tool that was called; null for other doors. */
-  tool: string | null;
-  requestedModel: string;
-  stream: Flag;
-}
-
-/** A decision as it was judged. */
-export interface CallVerdictsTable extends Digested {
-  /** A row of `data_documents`. */
-  document: number;
-  clientAddress: string | null;
-  outcome: 'permit' | 'deny';
-  bundleDigest: string;
-  ruleRevision: number;
-  reasonJson: string | null;
-  violationsJson: string;
-  shadowJson: string | null;
-  /** The policy's whole input, so that the decision can be replayed. */
-  inputJson: string;
-}
-
-/** Who served, and how. */
-export interface CallTargetsTable extends Digested {
-  providerId: string | null;
-  modelId: string | null;
-  providerKeyId: string | null;
-  /** `logId` is empty, where the call's id belongs. */
-  attemptsJson: string | null;
-}
-
-/** One row a call, which its decision shares; the views `calls` and `decisions` show it with all that it refers to. */
-export interface LedgerTable extends CallColumns {
-  /** 16 bytes, also of the decision. */
-  id: Buffer;
-  /** `CALL_STATES` has their names. */
-  state: number;
-  origin: number;
-  /** Null: no decision is on record. */
-  verdict: number | null;
-  /** Null: no one served. */
-  target: Generated<number | null>;
-  requestId: Buffer;
-  /** Milliseconds from the request's arrival to the call's end; null: not known. */
-  tookMs: Generated<number | null>;
-  /** `Settlement` says what stands in it; null: not known. */
-  timesJson: Generated<string | null>;
-  /** Begin of the window of the limits that its key shares. */
-  sharedPeriodStartedAt: Generated<number | null>;
-}
-
-/** What a call has of its own. */
-interface CallColumns extends Record<keyof StoredTokens, Generated<number>> {
-  /** In the order of ids (src/domain/id.ts). */
-  number: number;
-  createdAt: number;
-  clientRequestId: string | null;
-  reservation: Generated<bigint>;
-  /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
-  periodStartedAt: Generated<number | null>;
-  /** The same of the budgets of the key's owner, its project and its organization. */
-  memberPeriodStartedAt: Generated<number | null>;
-  projectPeriodStartedAt: Generated<number | null>;
-  organizationPeriodStartedAt: Generated<number | null>;
-  settledAt: Generated<number | null>;
-  cost: Generated<bigint>;
-  /** A price that it needed was not known: its cost leaves something out. */
-  priceUnknown: Generated<Flag>;
-  /** The parts of the cost, as decimal strings in USD. */
-  costDetailsJson: Generated<string | null>;
-  usageEstimated: Generated<Flag>;
-  /** Served from the cache. */
-  cached: Generated<Flag>;
-  statusCode: Generated<number | null>;
-  errorCode: Generated<string | null>;
-}
-
-/** A request that ended with an error before it was a call; its texts are cleaned, and bounded. */
-export interface RefusedRequestsTable {
-  id: string;
-  clientRequestId: string | null;
-  /** Null: no key was known. */
-  organizationId: string | null;
-  projectId: string | null;
-  keyId: string | null;
-  /** The owner of the key. */
-  memberId: string | null;
-  statusCode: number;
-  errorCode: string | null;
-  /** As the caller got it, without what it quoted. */
-  message: string | null;
-  /** More than the caller learned. */
-  detail: string | null;
-  /** `POST /v1/chat/completions` */
-  endpoint: string;
-  requestedModel: string | null;
-  clientAddress: string | null;
-  userAgent: string | null;
-  /** Requests like it before that have no row. */
-  unrecorded: number;
-}
-
-/** No call below this number is open. */
-interface LedgerMarkTable {
-  openFrom: number;
-}
-
-/** A view: calls as readers want to see them. */
-export interface CallsView
-  extends CallColumns,
-    Omit<CallOriginsTable, keyof Digested>,
-    Omit<CallTargetsTable, keyof Digested> {
-  id: string;
-  decisionId: string;
-  state: 'open' | 'settled' | 'denied' | 'recovered' | 'released';
-  requestId: string;
-  clientAddress: string | null;
-}
-
-interface CallIndexTable {
-  /** The number of the last row of the block. */
-  last: number;
-  /** What the cells are (call-index.ts). */
-  name: string;
-  /** A typed array, little-endian, with an element for each row. */
-  cells: Buffer;
-}
-
-/** One row: the number of the last call of whose decision the reports of rules are counted (call-follower.ts). */
-interface ReportMarkTable {
-  counted: number;
-}
-
-/** A view: their decisions. */
-export interface DecisionsView extends Omit<CallVerdictsTable, keyof Digested | 'document' | 'clientAddress'> {
-  number: number;
-  id: string;
-  organizationId: string;
-  keyId: string;
-  callId: string;
-  createdAt: number;
-  action: string;
-  requestedModel: string;
-  dataDigest: string;
-}
-
-/** Sums of an hour's calls that retention has deleted, told apart as in usage reports. */
-export interface KeptUsageTable extends StoredTokens {
-  /** Begin of the hour. */
-  hour: number;
-  organizationId: string;
-  projectId: string;
-  keyId: string;
-  memberId: string;
-  /** Empty: none. */
-  modelId: string;
-  /** Empty: none. */
-  providerId: string;
-  calls: number;
-  errors: number;
-  denied: number;
-  limitRefusals: number;
-  cacheHits: number;
-  estimatedCalls: number;
-  unknownPriceCalls: number;
-  costHigh: bigint;
-  costLow: bigint;
-}
-
-/** Documents that decisions saw. */
-interface DataDocumentsTable extends Interned {
-  digest: string;
-  /** The text, or its pieces (text-parts.ts). */
-  text: string;
 }
 
 /** Parts of long texts (text-parts.ts). */

@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
 import { idOfBytes, numbersFrom } from '../../domain/id.ts';
 import type { RoutingAttempt } from '../../generated/types.ts';
+import type { CallVerdictsTable } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
-import type { CallVerdictsTable, Row } from '../db/tables.ts';
+import type { Row } from '../db/tables.ts';
 import { type CallFilter, decidedAt, wantedCalls } from './call-log.ts';
 import { documentText } from './references.ts';
 import { CALL_STATES } from './statements.ts';

@@ -3,9 +3,9 @@ import { sql } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { notFound } from '../../domain/errors.ts';
 import type { DenialStep, PolicyInput, PolicyShadow, PolicyViolation } from '../../generated/types.ts';
+import type { DecisionsView, Flag } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, type PreparedStatement, prepare, type SqlValue, toFlag } from '../db/sql.ts';
-import type { DecisionsView, Flag } from '../db/tables.ts';
 import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
 import { findNumber } from './call-search.ts';
 

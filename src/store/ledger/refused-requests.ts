@@ -1,9 +1,9 @@
 import type { Selectable } from 'kysely';
 import { idsFrom } from '../../domain/id.ts';
+import type { RefusedRequestsTable } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { type Page, type PageRequest, readPage } from '../db/records.ts';
 import { build } from '../db/sql.ts';
-import type { RefusedRequestsTable } from '../db/tables.ts';
 
 /** A request that ended with an error before it was a call. */
 export type RefusedRequest = Readonly<Selectable<RefusedRequestsTable>>;

@@ -1,9 +1,10 @@
 import { type Expression, sql } from 'kysely';
 import { MAX_AMOUNT } from '../../domain/limits.ts';
 import { STORED_TOKENS } from '../../domain/usage.ts';
+import type { Flag } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { build, Parameter, prepareHot } from '../db/sql.ts';
-import type { Flag, SpendColumns } from '../db/tables.ts';
+import type { SpendColumns } from '../db/tables.ts';
 import { KEY_STATE_COLUMNS } from '../tenants/key-records.ts';
 
 /** The integers that stand for the states of calls; the views know them too. */

@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import { numbersFrom } from '../../domain/id.ts';
 import { STORED_TOKENS, type StoredTokens } from '../../domain/usage.ts';
+import type { KeptUsageTable } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { bind, build, exactSum, prepare, sumOf } from '../db/sql.ts';
-import type { KeptUsageTable } from '../db/tables.ts';
 
 export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 

@@ -4,10 +4,11 @@ import type { ApiKey, KeyKind } from '../../domain/api-key.ts';
 import { notFound } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import type { MinuteLimits, SpendState } from '../../domain/limits.ts';
+import type { Flag } from '../db/call-tables.ts';
 import type { Database } from '../db/database.ts';
 import { insertSubject, type Page, type PageRequest, raiseRuleRevision, readPage } from '../db/records.ts';
 import { build } from '../db/sql.ts';
-import type { Flag, KeysTable, Row, StoredSecret } from '../db/tables.ts';
+import type { KeysTable, Row, StoredSecret } from '../db/tables.ts';
 import { withItsReserve } from './budget-records.ts';
 
 /** Of these a key's state and its room to spend are derived. */
