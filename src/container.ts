@@ -55,7 +55,7 @@ export interface Container {
   readonly build: Build;
   /** Those that can be called now. */
   readonly providers: readonly ActiveProvider[];
-  /** What a first start created; undefined on every later one. */
+  /** Records and secrets that a first start created; undefined on every later one. */
   readonly firstRun: FirstRun | undefined;
   /**
    * Takes from another environment the credentials and addresses of providers, the log's level and the token for metrics, and reads
@@ -332,7 +332,7 @@ const namedModels = (config: Config, catalog: Catalog, now: number): UnnamedMode
     now,
   );
 
-/** Where others are connected, the sandbox answering is probably not meant. */
+/** With other providers connected, an answer of the sandbox is probably a mistake. */
 function sandboxWarnings(config: Config, { image, moderation }: UnnamedModels): string[] {
   if (!config.sandbox || servedProviders(config).every((id) => id === SANDBOX)) return [];
   return [

@@ -46,7 +46,7 @@ export interface GatewayDeps {
   readonly unnamedModels: UnnamedModels;
   readonly canRecord: CanRecord;
   readonly refused: RefusedRecorder | undefined;
-  /** By which it begins to decide. */
+  /** Policy by which it begins to decide. */
   readonly policy: PolicyInForce;
   /** Aborted when the product stops. */
   readonly stopping: AbortSignal;

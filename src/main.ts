@@ -7,7 +7,7 @@ import { RELOAD_SIGNAL } from './store/secrets/serving.ts';
 
 const SHOWN_ONCE = 'These secrets are shown once, now. Keep them.';
 
-/** What a first start says: the secrets, and a command that works as pasted. */
+/** Text of a first start: the secrets, and a command that works as pasted. */
 function welcome({ gateway }: Container, { publicUrl }: Config, first: FirstRun): string {
   const body = JSON.stringify({ model: 'sandbox-paid', messages: [{ role: 'user', content: 'Hello' }] });
   return `
@@ -33,7 +33,10 @@ Try it:
 const DEBUG_WARNING =
   '  log         LOG_LEVEL=debug writes the words with which providers explain failures: they can quote prompts.\n';
 
-/** Where it listens, and which providers can be called: a credential that is missing shows here, not at the first call. */
+/**
+ * Text of a start: the listeners' addresses, and the providers that can be called: a missing credential shows here, not at the
+ * first call.
+ */
 function greeting({ build, gateway, management, providers }: Container, { logLevel }: Config): string {
   const width = Math.max(0, ...providers.map(({ name }) => name.length));
   const lines = providers.map(({ name, credential }) => `${name.padEnd(width)}  ${credential}`);

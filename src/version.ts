@@ -3,7 +3,7 @@ import path from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 import { MIGRATIONS } from './store/migrations/migrate.ts';
 
-/** What runs: `0.2.0`, the commit's first seven digits or `unknown`, and the number of the newest migration. */
+/** The running build: `0.2.0`, the commit's first seven digits or `unknown`, and the number of the newest migration. */
 export interface Build {
   readonly version: string;
   readonly commit: string;
@@ -30,7 +30,7 @@ function gitFolder(root: string): string {
   return path.resolve(root, elsewhere ?? '.git');
 }
 
-/** What a branch is at. Its file is absent once git has packed it into a list. */
+/** Returns a branch's commit. The branch's file is absent once git has packed it into a list. */
 function commitOf(ref: string, folder: string): string | undefined {
   if (!ref.startsWith('refs/') || ref.split('/').includes('..')) return undefined;
   const shared = path.resolve(folder, lineOf(folder, 'commondir') ?? '.');
@@ -60,6 +60,6 @@ export const readBuild = (root = ROOT): Build => ({
   schema: MIGRATIONS.length,
 });
 
-/** What `--version` prints. */
+/** Text printed by `--version`. */
 export const buildText = ({ version, commit, schema }: Build): string =>
   `portcullis ${version} (commit ${commit}, schema ${schema})`;

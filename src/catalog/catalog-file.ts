@@ -21,7 +21,7 @@ export interface CatalogModel {
   readonly name: string;
   readonly aliases: readonly string[];
   readonly description: string;
-  /** Who made it. */
+  /** Maker of the model. */
   readonly family: string;
   /** Epoch seconds; 0 when not known. */
   readonly created: number;
@@ -127,7 +127,7 @@ function mappingOf(
   };
 }
 
-/** What the catalogue knows of a mapping that rules may ask for (policy/reference.md, "Tags"). What is not known is no tag. */
+/** Facts that the catalogue has of a mapping, for rules to ask for (policy/reference.md, "Tags"). An unknown fact is no tag. */
 function tagsOf(provider: CatalogProvider | undefined, region: string | undefined, stability: string): string[] {
   return [
     ...(provider?.trainsOnData === false ? ['no_training'] : []),

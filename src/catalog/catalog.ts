@@ -33,7 +33,7 @@ export interface Catalog {
 interface CatalogOptions {
   readonly sandbox: boolean;
   readonly upstreams: readonly UpstreamConfig[];
-  /** What the environment says of providers of the catalogue. Default: nothing. */
+  /** Settings of the environment for providers of the catalogue. Default: none. */
   readonly serviceProviders?: readonly ServiceProvider[];
   readonly clock: Clock;
 }
@@ -90,7 +90,7 @@ function mergeModels(parts: readonly CatalogData[]): CatalogModel[] {
   return [...byModel.values()].map(mergeModel).sort(byId);
 }
 
-/** What parts say differently, the last one says. */
+/** Merges parts of a model: the last part wins where they differ. */
 function mergeModel([first, ...others]: readonly CatalogModel[]): CatalogModel {
   if (first === undefined) throw new Error('no model to merge');
   const all = [first, ...others];
@@ -149,7 +149,7 @@ function digestOf(content: unknown): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** What the data files say that a model gives, such as `image`; undefined for a model that they do not know. */
+/** Kinds of output of a model by the data files, such as `image`; undefined for a model that they do not know. */
 type KnownOutputs = (modelId: string) => readonly string[] | undefined;
 
 /**

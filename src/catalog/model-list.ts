@@ -186,7 +186,7 @@ const COMMON = [
   'output_image',
 ] as const;
 
-/** What the specification has in a model's pricing only, not in a mapping's. */
+/** Prices that the specification has for a model only, not for a mapping. */
 const OF_A_MODEL = [...COMMON, 'web_search', 'internal_reasoning'] as const;
 
 type PriceSource = Pick<Mapping, 'prices' | 'tiers'>;

@@ -139,7 +139,7 @@ function showAudit(list: AuditList, format: Format): void {
   else printTable(AUDIT_TITLES, list.entries.map(auditRow), 'There are no entries.', format);
 }
 
-/** What is wrong with the chain; undefined: it holds. */
+/** The fault in the chain; undefined: the chain holds. */
 function faultOf({ head, fault, sawNoted }: ChainVerdict, noted: string | undefined): string | undefined {
   if (fault?.kind === 'missing') return `entry ${fault.seq} is missing`;
   if (fault !== undefined) {

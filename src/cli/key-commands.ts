@@ -47,7 +47,7 @@ import {
 import { UsageError } from './terminal/usage-faults.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
-/** What a key is called and marked with. */
+/** Description and tags of a key. */
 interface LabelOptions {
   readonly description?: string;
   readonly tags?: readonly string[];
@@ -110,7 +110,7 @@ const limitArguments = ({ limit, periodLimit, period }: LimitOptions): string =>
     .flat()
     .join(' ');
 
-/** What may be a mistake about a new key. */
+/** Warnings of possible mistakes about a new key. */
 function warningsOf({ db, actor, now }: Workspace, { key }: KeyAnswer, options: CreateOptions): string[] {
   const { createdBy, createdByEmail: owner, description, usageLimit, periodUsageLimit } = key;
   if (usageLimit === null && periodUsageLimit === null) {

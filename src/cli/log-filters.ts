@@ -22,7 +22,7 @@ function parseSlowerThan(text: string): number {
   return Math.round(Number(digits) * length);
 }
 
-/** What calls and decisions are searched by, but for their time. */
+/** Options that filter calls and decisions, except for their time. */
 export const filterOptions = (command: Command): Command =>
   command
     .option('--key <key>', 'id, masked token or description')
@@ -43,7 +43,7 @@ export const pageOptions = (command: Command): Command =>
     .option('--limit <n>', 'how many at most, 1 to 200 (default: 50)')
     .option('--cursor <cursor>', 'where the page before ended');
 
-/** What the log is searched by. */
+/** Options that filter the log. */
 export interface FilterOptions extends TimeOptions, CommonOptions {
   readonly key?: string;
   readonly member?: string;
@@ -129,7 +129,7 @@ async function tail(db: Database, filter: CallFilter, last: number, show: ShowNe
     show(calls, findNames(db, filter.organizationId, keys));
   };
   let position = positionNow(db);
-  // What is open, or made from now on, comes later.
+  // Open calls, and those made from now on, come later.
   const isPast = ({ number, state }: LoggedCall): boolean => number <= position.after && state !== 'open';
   if (last > 0) showSome(searchCalls(db, filter, { limit: last }).items.filter(isPast).reverse());
   while (!stop.aborted) {

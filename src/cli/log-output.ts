@@ -37,7 +37,7 @@ const costText = (cost: string | null): string => cost ?? 'unknown';
 const servedText = ({ provider, model }: Pick<CallRecord, 'provider' | 'model'>): string =>
   provider === null && model === null ? '-' : `${provider ?? '?'}/${model ?? '?'}`;
 
-/** Where the list goes on. */
+/** Prints the option that continues the list. */
 function printMore(nextCursor: string | null): void {
   if (nextCursor !== null) print(`\nThere are more: --cursor ${nextCursor}`);
 }
@@ -112,7 +112,7 @@ export function showCalls(list: CallList, names: Names, format: Format): void {
   printMore(list.nextCursor);
 }
 
-/** What shows calls one after the other, in their order. @param names of keys, by their ids */
+/** Shows calls one after the other, in their order. @param names of keys, by their ids */
 export type ShowNext = (calls: readonly LoggedCall[], names: Names) => void;
 
 function tailOf<Shown>(

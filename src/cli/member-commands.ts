@@ -167,7 +167,10 @@ function invitationCommands(members: Command, env: Environment): void {
     });
 }
 
-/** Where a browser reaches the gateway: at `PUBLIC_URL`, or on this machine. Empty: its port is free, and known to the running gateway alone. */
+/**
+ * The gateway's address for a browser: `PUBLIC_URL`, or on this machine. Empty: its port is chosen at the start, and only the
+ * running gateway knows it.
+ */
 function gatewayAddress({ publicUrl, gateway: { host, port } }: Pick<Config, 'publicUrl' | 'gateway'>): string {
   if (publicUrl !== undefined) return publicUrl;
   if (port === 0) return '';

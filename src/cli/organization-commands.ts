@@ -45,7 +45,7 @@ interface OrganizationCreateOptions extends Pick<OrganizationOptions, 'json'> {
   readonly owner: string;
 }
 
-/** What keys that developers make can have at most. */
+/** Text of the largest limits of keys that developers make. */
 function newKeysText(limits: OrganizationRecord['newKeyLimits']): string {
   if (limits === null) return 'as most limited';
   const { ttl } = limits;

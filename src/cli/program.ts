@@ -107,7 +107,7 @@ export function createProgram(env: Environment): Command {
   return program;
 }
 
-/** Of a command in the list of its group; the whole description is in its own help. */
+/** First sentence of a command's description, for the list of its group; the command's own help shows all of it. */
 function firstSentence(text: string): string {
   const end = text.indexOf('. ');
   return end === -1 ? text : text.slice(0, end + 1);
@@ -119,7 +119,7 @@ function explain(error: unknown): string {
   if (error instanceof ApiError && error.param !== null && !error.message.includes(error.param.slice(1))) {
     return `${error.param}: ${error.message}`;
   }
-  // What to do about an unusable policy stands in the cause.
+  // The cause contains the remedy for an unusable policy.
   const remedy = error instanceof PolicyFailure && error.cause instanceof Error ? ` ${error.cause.message}` : '';
   return `${error.message}${remedy}`;
 }

@@ -72,7 +72,7 @@ export const customProviderId = (workspace: Workspace, reference: string): strin
 export const customModelId = (workspace: Workspace, reference: string): string =>
   meant(everyCustomModel(workspace), ({ name }) => name, reference, 'custom model with the id or name');
 
-/** What a custom model can, as the command line names it, and the field that says so. */
+/** Capabilities of a custom model as the command line names them, with their fields. */
 const CAPABILITIES = [
   { name: 'streaming', field: 'streaming' },
   { name: 'vision', field: 'vision' },

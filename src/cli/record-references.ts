@@ -72,7 +72,7 @@ export function memberId(workspace: Workspace, reference: string): string {
   return member.id;
 }
 
-/** Whose the rule of an id is. @throws Error where there is none */
+/** Finds the owner of a rule by its id. @throws Error if there is no such rule */
 export function ruleOwner({ db, actor }: Workspace, id: string): RuleOwner {
   try {
     return getRuleOwner(db, actor, id);

@@ -113,7 +113,7 @@ const CONDITIONS = Object.entries(conditionOptions()).map(([kind, { called, fiel
   return { kind, called, options, names: new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(names) };
 });
 
-/** What the value of a rule is made of. */
+/** The parts that a rule's value needs. */
 const needsOf = (type: RuleType): string =>
   CONDITIONS.find(({ kind }) => kind === kindOf(type))?.names ?? 'at least one entry';
 
@@ -325,7 +325,7 @@ function evidenceCommands(rules: Command, env: Environment): void {
 
 interface Evidence {
   readonly evidence: RuleEvidence;
-  /** Of keys, by their ids. */
+  /** Names of keys, by their ids. */
   readonly names: ReadonlyMap<string, string>;
 }
 

@@ -57,7 +57,7 @@ const ruleRow = (rule: IamRule, format: Format = {}): Cell[] => [
 
 const NO_RULES = 'There are no rules.';
 
-/** What a rule in mode `report` would have changed. */
+/** Columns for the effect that a rule in mode `report` would have had. */
 const REPORT_TITLES = extra('WOULD DENY', 'WOULD ALLOW', 'LAST SEEN');
 
 const reportCells = ({ reportOnly }: IamRule): Cell[] => [

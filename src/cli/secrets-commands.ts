@@ -146,7 +146,7 @@ function dropCommand(secrets: Command, env: Environment): void {
     });
 }
 
-/** How many keys were lost with it. */
+/** Ends a pepper; returns how many keys were lost with it. */
 async function endPepper(
   db: Database,
   { dataDir, secrets: given }: Config,
@@ -194,7 +194,10 @@ async function rotateUnderServer(
   return { ...resealed, ...rotated };
 }
 
-/** What is sealed again belongs to many organizations: their common log has the ids of the two keys, and nothing of that. */
+/**
+ * Rotates the encryption key. The secrets sealed again belong to many organizations: their common log has only the ids of the
+ * two keys.
+ */
 async function newEncryptionKey(
   db: Database,
   config: Config,

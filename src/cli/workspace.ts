@@ -17,7 +17,7 @@ import type { Installation } from '../workbench/world/world.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a command works with; `now` in epoch ms. */
+/** Context of a command; `now` in epoch ms. */
 export interface Workspace {
   readonly db: Database;
   readonly now: number;
@@ -66,7 +66,7 @@ export const inWorkspace = <T>(
     ...dispensable,
   );
 
-/** What the configuration lets everyone call. */
+/** The models that the configuration lets everyone call. */
 export const installationOf = (config: Config): Installation => ({
   catalog: createCatalog({ ...config, clock: systemClock }),
   servedProviders: new Set(servedProviders(config)),
@@ -82,7 +82,7 @@ export const checked = (
   ...dispensable: readonly Dispensable[]
 ): ServerSecrets | undefined => checkDataDir({ dataDir, given, now: systemClock.now(), dispensable });
 
-/** The same for what concerns no organization in particular. */
+/** Runs work on the database as above, for no organization in particular. */
 export async function inDatabase<T>(
   env: Environment,
   access: 'read' | 'write',
@@ -125,7 +125,7 @@ function chooseOrganization(db: Database, wanted: string | undefined): string {
   );
 }
 
-/** What a write of rules needs apart from the database. */
+/** Inputs for a write of rules, apart from the database. */
 export const ruleWriteOf = ({ now, catalog, config }: Workspace): RuleWrite => ({
   now,
   catalog: catalog(),
@@ -135,7 +135,7 @@ export const ruleWriteOf = ({ now, catalog, config }: Workspace): RuleWrite => (
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one uses it */
 export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {
   const config = readConfig(env);
-  process.umask(0o077); // What is made in the data directory is its owner's alone, as with `serve`.
+  process.umask(0o077); // Files in the data directory belong to its owner alone, as with `serve`.
   const lock = lockFor(config.dataDir);
   try {
     return await work(config);

@@ -47,20 +47,20 @@ export interface Config {
   readonly refusedRequestsHours: number | undefined;
   /** Undefined: the policy of this installation. */
   readonly policyBundle: PolicyBundleConfig | undefined;
-  /** Whose signatures bundles must bear: of the server, and of commands that check one. */
+  /** Trusted signers of bundles: for the server, and for commands that check one. */
   readonly bundleTrust: BundleTrustConfig;
   readonly sandbox: boolean;
   /** Whether credentials of the environment are tried after a start. */
   readonly checkProviders: boolean;
-  /** Of an image request that names none; undefined: the gateway chooses. */
+  /** The model of an image request that names none; undefined: the gateway chooses. */
   readonly defaultImageModel: string | undefined;
   /** The one that moderates; undefined: the gateway chooses. */
   readonly moderationModel: string | undefined;
-  /** Of the MCP tool `generate-nano-banana`; undefined: the cheapest that takes an aspect ratio. */
+  /** The model of the MCP tool `generate-nano-banana`; undefined: the cheapest that takes an aspect ratio. */
   readonly nanoBananaModel: string | undefined;
   /** Absolute; where that tool saves its images. Undefined: nowhere. */
   readonly uploadDir: string | undefined;
-  /** Of answers to callers who ask for none by header. */
+  /** The form of `metadata` for callers who ask for none by header. */
   readonly metadataForm: Environment['METADATA_FORM'];
   readonly logLevel: Environment['LOG_LEVEL'];
   /** A file's path, `stdout` or `off`. */
@@ -74,7 +74,7 @@ export interface Config {
     readonly jsonFields: number;
     readonly inFlight: number;
     readonly bufferedBytes: number;
-    /** Of the management listener, which takes nothing from the gateway's. */
+    /** Requests in flight at the management listener, which takes nothing from the gateway's share. */
     readonly managementInFlight: number;
     readonly managementBufferedBytes: number;
     readonly responseBytes: number;
@@ -99,13 +99,13 @@ export interface Config {
   readonly budgetMetrics: boolean;
   /** The first makes what is new, the others are still accepted. Empty: the store keeps its own in `DATA_DIR/secrets.json`. */
   readonly secrets: { readonly peppers: readonly Buffer[]; readonly encryptionKeys: readonly Buffer[] };
-  /** What the environment says of providers of the catalogue. By id. */
+  /** Settings of the environment for providers of the catalogue, by id. */
   readonly serviceProviders: readonly ServiceProvider[];
   /** By name. */
   readonly upstreams: readonly UpstreamConfig[];
 }
 
-/** Where the policy comes from. */
+/** The source of the policy. */
 export interface PolicyBundleConfig {
   /** An absolute path, or a URL. */
   readonly location: string;
@@ -246,7 +246,7 @@ function isOfUnknownProvider(name: string): boolean {
   return prefix !== undefined && prefix !== 'UPSTREAM' && !PROVIDER_IDS.includes(prefix.toLowerCase());
 }
 
-/** What a variable must be, in words, or undefined when it is not ours. */
+/** The rule for a variable's value, in words, or undefined for a variable that is not ours. */
 function shapeOf(name: string): string | undefined {
   const pattern = Object.keys(UPSTREAM_VARIABLES).find((each) => new RegExp(each).test(name));
   const variable = entryOf(VARIABLES, name) ?? entryOf(UPSTREAM_VARIABLES, pattern ?? '');
@@ -334,7 +334,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 const AZURE = 'set UPSTREAM_AZURE_BASE_URL, UPSTREAM_AZURE_API_KEY and UPSTREAM_AZURE_MODELS instead';
 const OLLAMA = 'set UPSTREAM_OLLAMA_BASE_URL and UPSTREAM_OLLAMA_MODELS instead';
 
-/** What is done instead, where no one setting is meant. */
+/** Remedies for names that mean no single setting. */
 const OTHER_WAYS: Readonly<Record<string, string>> = {
   AZURE_API_BASE: AZURE,
   AZURE_API_KEY: AZURE,
@@ -345,7 +345,7 @@ const OTHER_WAYS: Readonly<Record<string, string>> = {
   OLLAMA_BASE_URL: OLLAMA,
 };
 
-/** How settings of a provider end, each with what else the same is called; words that hold others come first. */
+/** Endings of a provider's settings, each with its synonyms; words that contain others come first. */
 const PROVIDER_PARTS: readonly (readonly [part: string, words: readonly string[]])[] = [
   ['API_KEY', ['API_KEY', 'API_KEYS', 'APIKEY', 'API_TOKEN', 'SECRET_KEY', 'KEY']],
   ['BASE_URL', ['API_BASE_URL', 'BASE_URL', 'BASEURL', 'API_BASE', 'API_URL', 'API_ENDPOINT', 'ENDPOINT']],

@@ -147,7 +147,7 @@ function readLimits(name: string, text: string | undefined): Map<string, Omit<Up
   return limits;
 }
 
-/** What the environment says of a provider of the catalogue (src/config/README.md, "Providers of the catalogue"). */
+/** Settings of the environment for a provider of the catalogue (src/config/README.md, "Providers of the catalogue"). */
 export interface ServiceProvider {
   /** Provider id. */
   readonly id: string;
@@ -171,7 +171,7 @@ export function readServiceProviders(variables: Readonly<Record<string, string |
   });
 }
 
-/** What the environment says of providers. */
+/** Settings of the environment for providers. */
 export interface ServiceConfig {
   readonly sandbox: boolean;
   readonly upstreams: readonly UpstreamConfig[];

@@ -15,7 +15,7 @@ export function readUrl(name: string, text: string): string {
   return withoutFinalSlashes(new URL(text).href);
 }
 
-/** What `parse` returns; what it throws becomes a ConfigError that names the variable. */
+/** Returns the result of `parse`; its error becomes a ConfigError that names the variable. */
 export function explained<T>(name: string, parse: () => T): T {
   try {
     return parse();
@@ -83,9 +83,9 @@ function withoutQuotes(value: string): string {
   return isQuoted ? value.slice(1, -1) : value;
 }
 
-/** How the environment of a running server changes. */
+/** A change to the environment of a running server. */
 export interface Reload {
-  /** What holds from now on: the environment of before, with the variables that are taken. */
+  /** The environment from now on: the one before, with the variables that were taken. */
   readonly env: Variables;
   readonly taken: readonly string[];
   /** Changed variables that hold after a restart alone. */

@@ -13,7 +13,7 @@ import { type AnswerKind, type ReadAnswer, readAnswer } from './provider-answer.
 export interface AnswerQuestion {
   readonly wire: WireFormat;
   readonly kind: AnswerKind;
-  /** What the request carried. */
+  /** The secret that the request carried. */
   readonly secret: string | undefined;
   readonly status: number;
   readonly headers: ResponseHeaders;
@@ -34,7 +34,7 @@ export type AnswerReply =
   | { readonly parsed: { readonly json: unknown; readonly longTexts: ReadonlyMap<string, Uint8Array<ArrayBuffer>> } }
   | { readonly exceeded: true };
 
-/** What the serving thread can be handed of an event, and write down again, in a few milliseconds. */
+/** Bounds of an event that the serving thread can receive and write in a few milliseconds. */
 const EVENT_BOUNDS = { ...ANSWER_BOUNDS, values: 20_000 };
 const EVENT_BYTES = 1024 * 1024;
 
@@ -45,7 +45,7 @@ const asBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
 
 function read({ wire, kind, secret, status, headers, body }: AnswerQuestion): AnswerReply {
   try {
-    // How a provider's answers are read depends on its wire format alone, and on no dialect.
+    // Reading a provider's answer depends on its wire format alone, not on a dialect.
     const answer = readAnswer(adapterFor(wire, ''), kind, gatheredResponse(status, headers, asBuffer(body)), secret);
     const [first, ...others] = answer.json;
     return { answer: { ...answer, json: [encoder.encode(first), ...others.map((json) => encoder.encode(json))] } };
@@ -85,7 +85,7 @@ const LONG = 16 * 1024;
 /** Fields that hold a picture, or what only the provider reads. Any other text may be what the answer is billed by. */
 const OPAQUE: ReadonlySet<string> = new Set(['b64_json', 'url', 'signature', 'thoughtSignature']);
 
-/** The same of a field in another one. */
+/** Opaque fields by the field that contains them. */
 const OPAQUE_WITHIN: Readonly<Record<string, string>> = { inlineData: 'data', inline_data: 'data' };
 
 /** Base64, and the URLs that hold it: nothing that JSON escapes, however deep it stands in texts that are JSON themselves. */

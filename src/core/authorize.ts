@@ -22,7 +22,7 @@ import { invalidKey, type UsableKey } from '../store/tenants/key-credential.ts';
 import { findNames } from '../store/tenants/tenants.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 
-/** What the policy said about one call, with all that is needed to say it again. */
+/** The policy's decision about one call, with everything needed to repeat it. */
 export interface Decision {
   readonly id: string;
   readonly bundleDigest: string;
@@ -43,7 +43,7 @@ class PermittedCandidates {
   readonly #ids: ReadonlySet<string>;
   readonly #reassert: Reassert;
   readonly decision: Decision;
-  /** What may be called; at least one. */
+  /** The mappings that may be called; at least one. */
   readonly candidates: readonly Mapping[];
 
   constructor(decision: Decision, candidates: readonly Mapping[], reassert: Reassert) {
@@ -53,7 +53,7 @@ class PermittedCandidates {
     this.candidates = candidates.filter(({ id }) => this.#ids.has(id));
   }
 
-  /** The same leave for fewer candidates; may hold none. */
+  /** This permission for fewer candidates; may contain none. */
   narrowed(keep: (mapping: Mapping) => boolean): PermittedCandidates {
     return new PermittedCandidates(this.decision, this.candidates.filter(keep), this.#reassert);
   }
@@ -78,7 +78,7 @@ export interface AuthorizeDeps {
   readonly telemetry: Telemetry;
 }
 
-/** What is asked of the policy. */
+/** Input of a question to the policy. */
 export interface PermissionRequest {
   readonly principal: Principal;
   readonly context: CallContext;
@@ -129,7 +129,7 @@ export async function authorize(deps: AuthorizeDeps, request: PermissionRequest)
   telemetry.decided(undefined);
   const reassert: Reassert = async (made, mapping, known) => {
     const ruleRevision = known ?? (await store.ruleRevision(principal.organizationId));
-    // What is known of a mapping may have changed too: then it is another object.
+    // The facts of a mapping may have changed too: then it is another object.
     const isSame = candidates.includes(mapping) && ruleRevision === made.ruleRevision;
     if (isSame && pdp().bundleDigest === made.bundleDigest) return;
     const now = { ...principal, ...(await callerNow(store, principal)), ruleRevision };
@@ -172,7 +172,7 @@ async function decide(
   };
 }
 
-/** What the store keeps of a result. */
+/** The part of a result that the store keeps. */
 export const recordedResult = (
   result: PolicyDecision,
   reason: DenialReason | undefined,
@@ -193,27 +193,27 @@ export const decisionRecord = (decision: Decision, reason?: DenialReason): Decis
   inputJson: inputText(decision.input),
 });
 
-/** Who authenticated: a gateway key with its owner and place. Made by `authenticate` alone. */
+/** The authenticated caller: a gateway key with its owner and place. Made by `authenticate` alone. */
 export interface Principal {
   readonly keyId: string;
   readonly organizationId: string;
   readonly projectId: string;
   readonly memberId: string;
-  /** Whose rules apply, outermost scope first. */
+  /** Subjects whose rules apply, outermost scope first. */
   readonly subjects: readonly PolicySubject[];
-  /** Of the key. */
+  /** Tags of the key. */
   readonly keyTags: readonly string[];
   /** The organization's rule revision when the key was read. */
   readonly ruleRevision: number;
   /** A spend limit applies, the key's own or a budget: only mappings whose cost can be told may serve. */
   readonly capped: boolean;
-  /** What the key, its owner, its project and its organization may take in a minute; empty where nothing is limited. */
+  /** Rates per minute of the key, its owner, its project and its organization; empty where nothing is limited. */
   readonly rates: readonly KeyRate[];
   /** For how long the project's answers may be given again; undefined: not at all. */
   readonly cacheSeconds: number | undefined;
 }
 
-/** Whose rules a key's calls meet, outermost scope first (policy/reference.md, "Whose rules apply"). */
+/** The subjects whose rules apply to a key's calls, outermost scope first (policy/reference.md, "Whose rules apply"). */
 export const subjectsOf = ({
   organizationId,
   groupIds,
@@ -226,7 +226,7 @@ export const subjectsOf = ({
   { scope: 'key', id: keyId },
 ];
 
-/** What a door (HTTP, MCP) tells the core about one operation, and what the core tells it before the answer is there. */
+/** Context that a door (HTTP, MCP) gives the core for one operation, with callbacks for the time before the answer. */
 export interface CallContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
@@ -244,7 +244,7 @@ export interface CallContext {
   readonly noFallback: boolean;
   /** The answer comes from a provider and is not kept (`x-no-cache`). */
   readonly noCache: boolean;
-  /** What the caller says of the request in headers `x-portcullis-meta-<name>`, by name; asked for where the policy takes it. */
+  /** The caller's values in headers `x-portcullis-meta-<name>`, by name; asked for where the policy takes them. */
   findMeta?(): Readonly<Record<string, string>>;
   /** Room for what the providers answer; it is given back when the caller has it. */
   readonly room: Room;
@@ -315,8 +315,8 @@ const areSame = (known: Principal['subjects'], subjects: Principal['subjects']):
   known.length === subjects.length && known.every(({ id }, at) => id === subjects[at]?.id);
 
 /**
- * What the caller of a denied request reads: each rule by its id and, where it has one, its description. Only rules and
- * groups of the caller's own organization have a name here.
+ * The reason for the caller of a denied request: each rule by its id and, if it has one, its description. Only rules and groups
+ * of the caller's own organization have a name here.
  */
 export const tellDenial = (store: Pick<Store, 'read'>, organizationId: string, reason: DenialReason): Promise<string> =>
   store.read((db) => denialMessage(reason, findNames(db, organizationId, namedIn(reason))));

@@ -40,7 +40,7 @@ export function choose(choices: readonly Mapping[], usable: (mapping: Mapping) =
 export const nothingFits = (): ApiError =>
   modelNotFound('No model that this project has a credential for fits the request.');
 
-/** What a request asks of a model. */
+/** Capabilities that a request needs of a model. */
 interface Needs {
   readonly inputs: ReadonlySet<string>;
   readonly tools: boolean;
@@ -102,7 +102,7 @@ function fits(mapping: Mapping, needs: Needs): boolean {
 
 /** The models of requests that name none, or none that counts: for the whole installation, as long as the process runs. */
 export interface UnnamedModels {
-  /** Of an image request. */
+  /** The default model of an image request. */
   readonly image: string;
   /** Whatever a moderation names. */
   readonly moderation: string;
@@ -133,7 +133,7 @@ export function unnamedModels(
   };
 }
 
-/** What can be called by everyone. */
+/** The catalogue, and the providers that everyone can call. */
 interface UnnamedModelsDeps {
   readonly catalog: Pick<Catalog, 'mappings'>;
   readonly servedProviders: ReadonlySet<string>;

@@ -26,7 +26,7 @@ export interface CallDeps {
   readonly rates: Rates;
 }
 
-/** What came in: who asks for what. */
+/** The request that came in, and its caller. */
 export interface CallFacts {
   readonly principal: Principal;
   readonly context: CallContext;
@@ -51,7 +51,7 @@ export function charged(mapping: Mapping, { isSandboxFree }: Pick<CallFacts, 'is
   return { ...rest, prices: NOTHING };
 }
 
-/** How a call's last attempt ended. */
+/** The end of a call's last attempt. */
 interface Outcome {
   readonly statusCode: number;
   readonly errorCode: string | null;
@@ -63,17 +63,17 @@ interface Outcome {
   readonly cost?: Cost | undefined;
 }
 
-/** How long a call took, in milliseconds. */
+/** The duration of a call, in milliseconds. */
 export type CallTimes = Pick<Settlement, 'tookMs' | 'timesJson'>;
 
-/** What `openCall` has found. */
+/** Results of `openCall`. */
 export interface Opening {
   readonly permitted: Permitted;
   readonly opened: OpenCall;
   /** By `performance.now()`. */
   readonly startedAt: number;
   readonly bounds: CallBounds;
-  /** What a provider has read of it by the time it answers: an estimate, with nothing of an answer in it. */
+  /** The prompt that a provider has read by the time it answers: an estimate, without any part of an answer. */
   promptUsage(mapping: Mapping): Usage | Promise<Usage>;
 }
 
@@ -89,7 +89,7 @@ export class Call {
   /** In order. Of those that failed, `charges` has the ones that are paid for. */
   readonly attempts: RoutingAttempt[] = [];
   readonly charges: Charge[] = [];
-  /** Of the last attempt; undefined: nothing was sent to any provider. */
+  /** The target of the last attempt; undefined: nothing was sent to any provider. */
   target: Target | undefined;
   readonly #deps: CallDeps;
   readonly #bounds: CallBounds;
@@ -118,13 +118,13 @@ export class Call {
     return this.opened.callId;
   }
 
-  /** Of a chat at this mapping; undefined where the key has no limit. */
+  /** The output limit of a chat at this mapping; undefined where the key has no limit. */
   outputLimit(mapping: Mapping): OutputLimit | undefined {
     const { reservation } = this.opened;
     return reservation === undefined ? undefined : this.#bounds.outputLimit(mapping, reservation);
   }
 
-  /** What the attempts that failed have cost, in pico-dollars. */
+  /** The cost of the attempts that failed, in pico-dollars. */
   get charged(): bigint {
     return this.charges.reduce((sum, { cost }) => sum + amountOf(cost, this.opened.reservation), 0n);
   }
@@ -145,7 +145,7 @@ export class Call {
     this.#attemptEndedAt ??= performance.now();
   }
 
-  /** Of all attempts, the last of which is over. */
+  /** The times of all attempts, the last of which is over. */
   #attemptTimes(): string {
     const began = this.#attemptBeganAt;
     const ended = this.#attemptEndedAt;
@@ -222,7 +222,7 @@ export class Call {
     });
   }
 
-  /** What the ledger books: all attempts together, at the target that is paid. */
+  /** The entry for the ledger: all attempts together, at the target that is paid. */
   #settlement(state: Settlement['state'], outcome: Outcome): Settlement {
     const { target, statusCode, errorCode } = outcome;
     const { reservation } = this.opened;
@@ -269,8 +269,8 @@ export class Call {
 }
 
 /**
- * What is booked for an attempt. Where its price is unknown, pictures are charged by tokens that the provider did not report, say,
- * a call with a limit pays what was reserved for it: the limit cannot be kept by taking them for free.
+ * The amount booked for an attempt. Where its price is unknown (for example, pictures are charged by tokens that the provider
+ * did not report), a call with a limit pays its reservation: the limit could not be kept if they were free.
  */
 const amountOf = ({ total, unknownPrice }: Cost, reservation: Reservation | undefined): bigint =>
   unknownPrice && reservation !== undefined ? reservation.amount : total;
@@ -282,7 +282,7 @@ function costDetailsJson(cost: Cost): string {
   return JSON.stringify(parts);
 }
 
-/** How long a call took that ends now. @param attempts of each, after a comma: when it began, and how long it took */
+/** The times of a call that ends now. @param attempts of each, after a comma: when it began, and how long it took */
 export function timesOf(
   { arrivedAt, receivingMs }: Pick<CallContext, 'arrivedAt' | 'receivingMs'>,
   attempts = '',
@@ -330,10 +330,10 @@ export const callMetadata = (
   routing: [...routing],
 });
 
-/** What a request asks for. */
+/** The demand of a request, and the tools that it offers. */
 export interface RequestContent {
   readonly demand: Demand;
-  /** Of the functions that the model may call. */
+  /** Names of the functions that the model may call. */
   readonly toolNames: readonly string[];
 }
 
@@ -346,7 +346,7 @@ export const toolNames = ({ tools, functions }: ChatRequest): string[] => [
 /** The facts of the request itself. */
 export type RequestFacts = Omit<PolicyFacts, 'key_tags'>;
 
-/** What a policy that takes facts sees of a request (`schemas/policy/input.json`). @param now epoch ms */
+/** The facts of a request for a policy that takes facts (`schemas/policy/input.json`). @param now epoch ms */
 export function requestFacts(
   now: number,
   { context, stream }: CallFacts,

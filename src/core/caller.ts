@@ -38,14 +38,14 @@ export type Authenticate = (token: string | undefined) => Promise<Principal>;
 
 /** More about a refusal than its caller learns: for those who run the gateway. */
 interface RefusedKey {
-  /** Whose it is; undefined: no key that is known was named. */
+  /** The key and its owner; undefined: no known key was named. */
   readonly whose: Pick<KeyCredential, 'organizationId' | 'projectId' | 'keyId' | 'memberId'> | undefined;
   readonly detail: string | undefined;
 }
 
 const refusedKeys = new WeakMap<object, RefusedKey>();
 
-/** What `Authenticate` knows of a key that it refused with this error. */
+/** The key that `Authenticate` refused with this error. */
 export const refusedKeyOf = (error: object): RefusedKey | undefined => refusedKeys.get(error);
 
 function refusing(error: ApiError, detail: string | undefined, whose?: KeyCredential): ApiError {
@@ -168,20 +168,20 @@ export function createAuthenticateToken({
   };
 }
 
-/** How long a window lasts, in milliseconds. */
+/** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
 /** Most windows and shares in them that a meter remembers; beyond, the window that began first is forgotten. */
 const MAX_REMEMBERED = 50_000;
 
-/** How a caller stands with one limit. */
+/** A caller's position at one limit. */
 export interface Rate {
   readonly unit: 'requests' | 'tokens';
-  /** Whose limit it is. */
+  /** Owner of the limit. */
   readonly scope: RateScope;
   /** Requests or tokens a minute. */
   readonly limit: number;
-  /** What the caller may still take in this window; never negative. */
+  /** The amount left to the caller in this window; never negative. */
   readonly remaining: number;
   /** Milliseconds until the window ends; the next request after that begins another one. */
   readonly resetMs: number;
@@ -189,7 +189,7 @@ export interface Rate {
   readonly share: number | undefined;
 }
 
-/** How a caller stands after one more request: of each unit the limit that is nearest. */
+/** A caller's position after one more request: for each unit, at the nearest limit. */
 export interface Standing {
   readonly requests: Rate | undefined;
   readonly tokens: Rate | undefined;
@@ -197,10 +197,10 @@ export interface Standing {
   readonly refused: Rate | undefined;
 }
 
-/** Who asks with a key. */
+/** The caller that a key identifies. */
 type Caller = Pick<Principal, 'organizationId' | 'memberId' | 'keyId' | 'rates'>;
 
-/** Who asks, where a limit is shared fairly: by member, then by key. */
+/** The caller where a limit is shared fairly: by member, then by key. */
 type Holder = Pick<Caller, 'memberId' | 'keyId'>;
 
 /** By member, what each of their keys has taken. */
@@ -208,19 +208,19 @@ type Shares = Map<string, Map<string, number>>;
 
 interface Window {
   readonly endsAt: number;
-  /** What was taken, and what was let through beyond the limit in the window before. */
+  /** The amount taken, and the amount let through beyond the limit in the window before. */
   used: number;
-  /** What was let through beyond the limit, by shares. */
+  /** The amount let through beyond the limit, by shares. */
   beyond: number;
   readonly shares: Shares;
-  /** Of the window before, if it has just ended. */
+  /** Shares of the window before, if it has just ended. */
   readonly before: Shares | undefined;
   /** Keys in `shares` and in `before`. */
   keys: number;
   readonly keysBefore: number;
 }
 
-/** What a limit leaves to one caller at one moment. */
+/** Room that a limit leaves to one caller at one moment. */
 interface Look {
   readonly meter: Meter;
   readonly window: Window;

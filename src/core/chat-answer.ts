@@ -16,7 +16,7 @@ import type { FindUnsupported } from './resolve.ts';
 import type { RouteDeps } from './route.ts';
 import { type ExchangeDeps, endpointOf } from './target-exchange.ts';
 
-/** What all parts of one answer share. */
+/** Facts shared by all parts of one answer. */
 export interface AnswerFacts {
   readonly call: Pick<Call, 'id' | 'facts'>;
   /** Seconds since 1970: one `created` for the whole answer. */
@@ -78,7 +78,7 @@ export function chatChunk(
   };
 }
 
-/** What it takes to dispatch a chat. */
+/** Services for dispatching a chat. */
 export interface DispatchChatDeps extends RouteDeps, ExchangeDeps {
   readonly estimator: TokenEstimator;
 }
@@ -92,7 +92,7 @@ export function outboundChat(call: Call, request: ChatRequest, target: Target): 
   return provider.adapter.buildRequest(chatCall, endpointOf(target));
 }
 
-/** What of a chat request a provider cannot take. */
+/** The part of a chat request that a provider cannot take. */
 export const unsupportedIn =
   (request: ChatRequest): FindUnsupported =>
   (mapping, { adapter, namedFields }) =>
@@ -104,7 +104,7 @@ export const droppedIn =
   ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
     adapter.dropped({ request, mapping, namedFields });
 
-/** What a target produces for a request, for its bill. */
+/** A target's output for a request, for its bill. */
 export function producedBy(call: Call, { mapping, provider }: Target, request: ChatRequest): Produced {
   const limit = call.outputLimit(mapping);
   return new Produced({
@@ -128,7 +128,7 @@ interface KeptWhole {
 
 /** An answer to be given again. */
 export interface CachedAnswer {
-  /** Who gave it, and the upstream's own name of it. */
+  /** The mapping that gave it, and the upstream's own name of the model. */
   readonly mapping: Mapping;
   readonly upstreamModel: string | undefined;
   readonly usage: Usage;
@@ -137,7 +137,7 @@ export interface CachedAnswer {
   readonly kept: KeptWhole | KeptStream;
 }
 
-/** By which a mapping's answer to one request of one project is found. */
+/** The cache key of a mapping's answer to one request of one project. */
 export type CacheKey = (mapping: Mapping) => string;
 
 /**
@@ -151,7 +151,7 @@ export function cacheKey({ projectId }: Principal, request: ChatRequest, alias?:
   return ({ id, revision = '' }) => `${projectId} ${kind} ${digest} ${id} ${revision}`;
 }
 
-/** What an answer takes besides its text. */
+/** Bytes of an entry besides its text. */
 const ENTRY_OVERHEAD_BYTES = 1024;
 /** One answer may take this part of the cache. */
 const LARGEST_PART = 8;
@@ -169,7 +169,7 @@ export class ResponseCache {
     return this.#answers.size;
   }
 
-  /** What they take, by estimate. */
+  /** Estimated bytes of all entries. */
   get bytes(): number {
     return this.#answers.calculatedSize;
   }

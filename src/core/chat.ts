@@ -88,7 +88,7 @@ export async function completeChat(
       ? {}
       : {
           keep: (kept) => {
-            // What one key's limit has cut short is no answer for another's.
+            // An answer that one key's limit has cut short must not serve another key.
             if (call.outputLimit(kept.mapping)?.cutBy === undefined) cache.set(key(kept.mapping), kept, cacheSeconds);
           },
         }),

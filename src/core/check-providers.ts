@@ -15,7 +15,7 @@ export interface Access {
   readonly credential: Credential | undefined;
 }
 
-/** What came out when a provider was asked. */
+/** The result of asking a provider. */
 export interface AccessCheck {
   /** Undefined: it works. */
   readonly cause: AttemptCause | 'credential_unreadable' | undefined;

@@ -4,7 +4,7 @@ import type { Usage } from '../domain/usage.ts';
 import type { ChatUsage, CostDetails } from '../generated/types.ts';
 import type { OutputLimit } from './worst-case.ts';
 
-/** What a cost is made of. */
+/** The parts of a cost. */
 const PARTS = [
   /** Tokens of the prompt that nothing below charges. */
   'input',
@@ -24,7 +24,7 @@ export const AMOUNTS = ['total', ...PARTS] as const;
 
 type Part = (typeof PARTS)[number];
 
-/** What one call cost, in pico-dollars, exact; the parts add up to `total`. */
+/** The cost of one call, in pico-dollars, exact; the parts add up to `total`. */
 export interface Cost extends Readonly<Record<(typeof AMOUNTS)[number], bigint>> {
   /** True when a price that this usage needs is not known: nothing is booked for it. */
   readonly unknownPrice: boolean;
@@ -34,7 +34,7 @@ export interface Cost extends Readonly<Record<(typeof AMOUNTS)[number], bigint>>
   readonly hasFailedAttempts?: true;
 }
 
-/** What an attempt took that did not serve the call: it is still paid for. */
+/** Usage and cost of an attempt that did not serve the call: it is still paid for. */
 export interface Charge {
   readonly usage: Usage;
   readonly cost: Cost;
@@ -69,7 +69,7 @@ class Bill {
     this.fee(part, count, price);
   }
 
-  /** What has no known price here is not charged. */
+  /** Adds a fee; without a known price, nothing is charged. */
   fee(part: Part, count: number, price: bigint | undefined): void {
     if (count === 0 || price === undefined) return;
     const amount = BigInt(count) * price;
@@ -91,7 +91,7 @@ function chargePrompt(bill: Bill, usage: Usage, prices: Prices): void {
   bill.tokens('audioInput', audio, prices.input_audio);
   bill.tokens('imageInput', image, prices.input_image);
   bill.tokens('cachedInput', cachedTokens - cachedAudioTokens, read ?? prices.prompt);
-  // Where reads have no price at all, a token that was read is charged as if it was not.
+  // If reads have no price at all, a token that was read is charged as one that was not.
   const readAudio = prices.input_audio_cache_read ?? read ?? prices.input_audio ?? prices.prompt;
   bill.tokens('cachedInput', cachedAudioTokens, readAudio);
   bill.tokens('cacheWriteInput', cacheWrite5mTokens, write5m);
@@ -201,7 +201,7 @@ const ESTIMATED = 'The provider reported no usage: token counts are estimated.';
 const FAILED_ATTEMPTS = 'The cost includes earlier attempts of this call, which failed and were charged for.';
 const ROUGH = 'The estimate is rough: not all of the text was counted.';
 
-/** What the `usage` of any answer tells of its cost, in USD; the cost is absent when a price that it needs is unknown. */
+/** Cost fields of any answer's `usage`, in USD; the cost is absent when a price that it needs is unknown. */
 export function costFields(
   usage: Usage,
   cost: Cost,

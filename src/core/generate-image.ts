@@ -19,7 +19,7 @@ import { type Demand, imageDemand } from './worst-case.ts';
 
 export interface GenerateImageDeps extends ExchangeDeps, RouteDeps, ResolveDeps, AuthorizeDeps {
   readonly clock: Clock;
-  /** Of a request that names none. */
+  /** Model of a request that names none. */
   readonly defaultImageModel: string;
 }
 
@@ -69,7 +69,7 @@ export async function generateImage(
   return { kind: 'answer', answer: imageAnswer(created, json[0], end) };
 }
 
-/** What no tokens are charged for has none. */
+/** Usage of the prompt: none where its tokens have no price. */
 const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
   prices.prompt === undefined
     ? NO_USAGE
@@ -89,7 +89,7 @@ async function serveImages(
     call,
     async (each, limits) => {
       const made = await draw(deps, request, each, limits, view);
-      // What a provider leaves unreported is no tokens: where they alone would be charged, the cost is unknown.
+      // Unreported tokens count as zero: if only tokens would be charged, the cost is unknown.
       return { value: made, usage: made.usage ?? { ...NO_USAGE, images: made.images } };
     },
     { isShown: () => view?.isShown === true, dropped },
@@ -122,18 +122,18 @@ async function draw(
   return madeImages(await partials.parseStream(response, (partial) => view.show(partial), credential.secret), true);
 }
 
-/** What a served call tells its caller. */
+/** A served call's result for its caller. */
 interface ImageResult {
   readonly json: ReadAnswer['json'];
   readonly end: ImageEnd;
 }
 
 /**
- * What a caller sees of an image while it is made. From the first draft on the image is paid for: the upstream is read to its
- * end, which tells what it cost, even when the caller leaves.
+ * An image as its caller sees it while it is made. From the first draft on, the image is paid for: the upstream is read to its
+ * end, which reports the cost, even when the caller leaves.
  */
 class ImageProgress {
-  /** Of what the upstream streams. */
+  /** Long texts of the upstream's stream. */
   longTexts = new LongTexts();
   readonly #onPartial: (partial: PartialImage) => void;
   readonly #leaving = new AbortController();
@@ -189,10 +189,10 @@ async function* imageEvents(
 /** Its `data`, and fields that nobody here knows, are the provider's. */
 type WrittenImages = WrittenAnswer<Omit<ImageAnswer, 'data'>>;
 
-/** The same of an event: its image. */
+/** An event as above, with its image. */
 type WrittenEvent = WrittenAnswer<ImageEvent>;
 
-/** What is known when the call is settled. */
+/** Facts that are known when the call is settled. */
 interface ImageEnd {
   readonly usage: ImageUsage;
   readonly metadata: CallMetadata;
@@ -216,7 +216,7 @@ function imageUsage(usage: Usage, cost: Cost): ImageUsage {
   };
 }
 
-/** What a stream shows of an image that is being made. */
+/** The event that shows a draft of an image. */
 function partialEvent(created: number, { base64, position, fields }: PartialImage, longTexts: LongTexts): WrittenEvent {
   const event: ImageEvent = {
     ...fields,

@@ -6,7 +6,7 @@ import type { CustomNames } from '../store/providers/custom-names.ts';
 
 /** Unknown entries for which a nearest name is looked for; a rule may hold 1,000 of them. */
 const MAX_SEARCHES = 100;
-/** Where a name can be cut to a prefix that means something. */
+/** Characters at which a name can be cut to a meaningful prefix. */
 const CUTS = /[-/.:@_]/g;
 
 const NOTHING: CustomNames = { providers: [], models: [], tags: [], aliases: [] };
@@ -41,7 +41,7 @@ export class KnownNames {
     return this.#aliases.has(entry);
   }
 
-  /** The same of a tag rule. */
+  /** Whether a tag rule's entry matches any tag. */
   hasTag(entry: string): boolean {
     return this.#tags.has(entry);
   }
@@ -50,17 +50,17 @@ export class KnownNames {
     return this.#providers.has(entry);
   }
 
-  /** What an entry of a model rule that means nothing may have been meant to be; undefined: nothing is near. */
+  /** The nearest model to a meaningless entry of a model rule; undefined: no name is near. */
   nearestModel(entry: string): string | undefined {
     return this.#remembered(`model ${entry}`, () => this.#models.nearest(entry));
   }
 
-  /** The same for an entry of a tag rule. */
+  /** The nearest tag for an entry of a tag rule. */
   nearestTag(entry: string): string | undefined {
     return this.#remembered(`tag ${entry}`, () => this.#tags.nearest(entry));
   }
 
-  /** The same for an entry of a provider rule; a custom provider without its `custom:` is nearest. */
+  /** The nearest name for an entry of a provider rule; a custom provider without its `custom:` is nearest. */
   nearestProvider(entry: string): string | undefined {
     const custom = `custom:${entry}`;
     return this.#providers.has(custom)
@@ -93,7 +93,7 @@ class PrefixedNames {
     if (!entry.endsWith('*')) return nearest(entry, this.#names);
     const prefix = entry.slice(0, -1);
     const prefixes = this.#startsOfNames();
-    // What the prefix begins with would mean more than was written.
+    // A start of the prefix itself would match more than was written.
     const narrow = (isCut(prefix) ? prefixes.cut : prefixes.whole)
       .values()
       .filter((start) => !prefix.startsWith(start));
@@ -101,7 +101,7 @@ class PrefixedNames {
     return found === undefined ? undefined : `${found}*`;
   }
 
-  /** What names begin with, up to a cut and with it. */
+  /** Beginnings of names, up to a cut and including it. */
   #startsOfNames() {
     if (this.#prefixes !== undefined) return this.#prefixes;
     const [whole, cut] = [new Set<string>(), new Set<string>()];
@@ -119,7 +119,10 @@ class PrefixedNames {
 
 const isCut = (prefix: string): boolean => prefix.slice(-1).search(CUTS) === 0;
 
-/** What is accepted but may not mean what was meant (policy/reference.md, "Writing a rule"). @param trustedProxies undefined: unset */
+/**
+ * Warnings for a rule that is accepted but may not mean what its author meant (policy/reference.md, "Writing a rule").
+ * @param trustedProxies undefined: unset
+ */
 export function ruleWarnings(
   rule: CanonicalRule,
   known: KnownNames,

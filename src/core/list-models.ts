@@ -25,7 +25,7 @@ interface ListModelsDeps {
 
 interface ListedModels {
   readonly list: ModelListBytes;
-  /** By which policy and rules the list was judged; undefined for the whole catalogue, which nobody judged. */
+  /** The policy and rules by which the list was judged; undefined for the whole catalogue, which is not judged. */
   readonly policyRevision: string | undefined;
 }
 
@@ -142,7 +142,7 @@ export function createListModels(deps: ListModelsDeps): ListModels {
 
 const KEPT_FOR_MS = 60_000;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** What a list takes for each of its bytes: these, and the names that point into them. */
+/** Memory for each byte of a list: the byte, and the names that point into it. */
 const COST_OF_A_BYTE = 2;
 
 /**
@@ -185,7 +185,7 @@ class KeptLists {
 export class ModelListBytes {
   /** The whole list, as JSON. */
   readonly bytes: Buffer;
-  /** Of these bytes, in quotes. */
+  /** ETag of these bytes, in quotes. */
   readonly etag: string;
   readonly #places = new Map<string, readonly [start: number, end: number]>();
 

@@ -101,7 +101,7 @@ const imageItem = ({ base64, url, revisedPrompt }: UpstreamImage): object => ({
   ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }),
 });
 
-/** What a provider said, as the JSON of an object with one field at least, none of them the gateway's: bytes where it is large. */
+/** A provider's answer, as the JSON of an object with at least one field, none of them the gateway's: bytes where it is large. */
 export type ProviderJson = string | Uint8Array;
 
 /** JSON, in pieces where it is large. */
@@ -143,12 +143,12 @@ const MADE_IMAGE_TOKENS = 1290;
 
 const NO_TEXT: TextToCount = { texts: [], omittedBytes: 0 };
 
-/** What is to be estimated: text, and sound by its length. */
+/** Content to be estimated: text, and sound by its length. */
 interface CountedText extends TextToCount {
   readonly audioTokens: number;
 }
 
-/** What an answer has said that matters for its bill; another thread may have read it. */
+/** Content of an answer that matters for its bill; another thread may have read it. */
 interface AnswerContent {
   /** The upstream's own id of the model that answered. */
   readonly model: string | undefined;
@@ -165,7 +165,7 @@ interface ProducedOptions {
   readonly unreportedSearches?: number;
 }
 
-/** What an answer has produced so far, for its bill. */
+/** The content that an answer has produced so far, for its bill. */
 export class Produced {
   /** The upstream's own id of the model that answers. */
   model: string | undefined;
@@ -190,7 +190,7 @@ export class Produced {
     for (const { index, message } of choices) this.#say(index, message, usage);
   }
 
-  /** The same as `addWhole` of the answer that this describes. */
+  /** Adds an answer as `addWhole` does, by its description. */
   addTold({ model, usage, said, images }: AnswerContent): void {
     this.model = model;
     this.#report(usage);
@@ -224,13 +224,13 @@ export class Produced {
     if (Array.isArray(message.images)) this.#images += message.images.length;
   }
 
-  /** What an answer that has ended is billed for: what the provider reported, else an estimate of what was asked and said. */
+  /** The usage that bills an ended answer: the provider's report, otherwise an estimate of the prompt and the answer. */
   async usage(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const usage = this.#reported ?? (await this.#estimate(estimator, request));
     return this.#complete(usage, request, mapping);
   }
 
-  /** The same of an answer whose reader left: what was said since the provider last reported is estimated too. */
+  /** The usage of an answer whose reader left: content since the provider's last report is estimated too. */
   async usageSoFar(estimator: TokenEstimator, request: ChatRequest, mapping: Mapping): Promise<Usage> {
     const reported = this.#reported;
     const since = this.#unreported();
@@ -250,7 +250,7 @@ export class Produced {
     return this.#complete(usage, request, mapping);
   }
 
-  /** What the call is billed for where nothing may be estimated. */
+  /** The usage that bills the call where nothing may be estimated. */
   reportedUsage(request: ChatRequest, mapping: Mapping): Usage | undefined {
     return this.#reported && this.#complete(this.#reported, request, mapping);
   }
@@ -290,10 +290,10 @@ export class Produced {
 const hasPrice = ({ prices, tiers = [] }: Mapping, name: keyof Prices): boolean =>
   prices[name] !== undefined || tiers.some((tier) => tier.prices[name] !== undefined);
 
-/** What is kept of one answer for an estimate: 500 streams at once hold 32 MB at most. Of the rest only the size is known. */
+/** Bytes kept of one answer for an estimate: 500 streams at once hold at most 32 MB. Of the rest, only the size is known. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
-/** Of an answer's fields these alone are no output: marks of ours and of the provider, and pictures, which are counted apart. */
+/** Fields of an answer that are not output: our marks and the provider's, and pictures, which are counted separately. */
 const NO_OUTPUT: ReadonlySet<string> = new Set([
   'expires_at',
   'format',
@@ -312,7 +312,7 @@ const BASE64_PER_AUDIO_TOKEN = 800;
 /** Thoughts come under several names at once: each text is counted once. */
 const isThought = (name: string): boolean => name.startsWith('reasoning') || name.startsWith('thinking');
 
-/** What is kept of an answer's text, from any field: bytes, since a million small strings are not small. */
+/** Text kept of an answer, from any field: as bytes, since a million small strings are not small. */
 export class SaidText {
   readonly #choices = new Map<number, GrowingText>();
   #room = MAX_KEPT_BYTES;
@@ -359,7 +359,7 @@ export class SaidText {
     const bytes = Buffer.byteLength(text);
     const kept = this.#room === 0 ? 0 : this.#choice(choice).append(text, Math.min(bytes, this.#room));
     this.#omittedBytes += bytes - kept;
-    // What follows a gap is not kept: a choice's text is a beginning, whole.
+    // Text after a gap is not kept: a choice's text is a beginning without gaps.
     this.#room = kept < bytes ? 0 : this.#room - kept;
   }
 

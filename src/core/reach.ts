@@ -19,14 +19,14 @@ import type { Store } from '../store/store.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
 import type { Principal } from './authorize.ts';
 
-/** Where one attempt goes. */
+/** Destination of one attempt. */
 export interface Target {
   readonly mapping: Mapping;
   readonly provider: Provider;
   readonly credential: Credential;
 }
 
-/** What the calls of one project can reach besides the catalogue, and with which credentials. Immutable. */
+/** Providers and models that the calls of one project can reach besides the catalogue, with their credentials. Immutable. */
 export interface Reach {
   /** Another one for every change of what can be reached: for those who remember what they made of it. */
   readonly id: number;
@@ -42,7 +42,7 @@ export interface Reach {
   isSandboxFree(): boolean;
   /** True when there is a credential to call the mapping with. */
   has(mapping: Mapping): boolean;
-  /** Who serves the mapping; undefined when there is no way to call it. */
+  /** The provider of the mapping; undefined when it cannot be called. */
   provider(mapping: Mapping): Provider | undefined;
   /** The ways to call the mapping, as it is seen now, in the order in which they are tried: the customer's own keys, then the service's. */
   targets(mapping: Mapping): readonly Target[];
@@ -57,8 +57,8 @@ interface ReachDeps {
 }
 
 /**
- * What a principal's calls can reach; the same object as long as nothing has changed.
- * @param known the organization's own providers, where they were read a moment ago; else they are read
+ * The reach of a principal's calls; the same object as long as nothing has changed.
+ * @param known the organization's own providers, if they were read a moment ago; otherwise they are read
  */
 export type FindReach = (
   principal: Pick<Principal, 'organizationId' | 'projectId'>,
@@ -219,7 +219,7 @@ export const hasFacts = ({ tags }: Mapping): boolean => tags.length > 0;
 /** A mapping as an organization sees it: with its own tags. */
 export type SeeMapping = (mapping: Mapping) => Mapping;
 
-/** What was made of which mapping of the catalogue. */
+/** The catalogue's mapping behind each one that was made of it. */
 const originals = new WeakMap<Mapping, Mapping>();
 
 type Own = Pick<OrganizationProviders, 'tagSets' | 'keys'>;
@@ -349,7 +349,7 @@ const unitOf = (text: string): number => hash('sha256', text, 'buffer').readUInt
 const FAILURES = 3;
 const REST_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
-/** Of a target that has not failed, or has succeeded since. */
+/** State of a target that has not failed, or has succeeded since. */
 const FRESH = { failures: 0, restsUntil: 0 };
 
 interface FailureRecord {
@@ -372,7 +372,7 @@ export class Health {
     this.#clock = clock;
   }
 
-  /** The same targets, those that rest last; else the order stays. */
+  /** The given targets in their order, with those that rest at the end. */
   ordered(targets: readonly Target[]): Target[] {
     const resting = targets.filter((target) => this.#rests(target));
     return resting.length === 0 ? [...targets] : [...targets.filter((target) => !resting.includes(target)), ...resting];
@@ -404,14 +404,14 @@ export class Health {
         failed.failures = Math.max(FAILURES, failed.failures);
         failed.restsUntil = now + retryAfterMs;
       } else if (failed.failures >= FAILURES) {
-        // What it has asked for stands: a failure that says nothing takes nothing from it.
+        // A rest that the provider asked for stays: a failure that names none does not shorten it.
         failed.restsUntil = Math.max(failed.restsUntil, now + REST_MS);
       }
       this.#records.set(keyOf(target), failed);
     }
   }
 
-  /** How many targets rest now. */
+  /** Number of targets that rest now. */
   resting(): number {
     let resting = 0;
     for (const record of this.#records.values()) if (this.#isResting(record)) resting += 1;

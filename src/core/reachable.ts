@@ -22,22 +22,22 @@ interface ReachableDeps {
   readonly pdp: () => Pdp;
 }
 
-/** Whose list it is, and the address of the call: canonical, or null when unknown. */
+/** The caller of a list, and the address of the call: canonical, or null when unknown. */
 export interface ListCaller {
   readonly principal: Principal;
   readonly clientIp: string | null;
 }
 
-/** What a key could call now. */
+/** Models that a key could call now. */
 interface Reachable {
-  /** The same for the same answer: for those who remember what they made of it. */
+  /** Equal for equal answers: for callers that keep a result made from one. */
   readonly id: string;
   readonly reach: Reach;
   /** Every mapping with a credential, permitted or not, deactivated ones included; those of custom models last. */
   readonly mappings: readonly Mapping[];
   /** Permitted by the policy, and priced where the key has a limit. */
   usable(mapping: Mapping): boolean;
-  /** By which policy and rules it was judged. */
+  /** The policy and rules by which it was judged. */
   readonly policyRevision: string;
 }
 
@@ -47,7 +47,7 @@ export type FindReachable = (caller: ListCaller) => Promise<Reachable>;
 /** Most answers of the policy that are remembered. */
 const MAX_REMEMBERED = 256;
 
-/** What the policy said of the mappings that have a credential. */
+/** The policy's answer for the mappings that have a credential. */
 interface Judged {
   readonly mappings: readonly Mapping[];
   readonly permitted: ReadonlySet<string>;
@@ -93,7 +93,10 @@ export function actionOf({ outputModalities }: Mapping): PolicyInput['action'] {
   return outputModalities.includes('image') ? 'image' : 'chat';
 }
 
-/** Whose rules apply, and to a call from where; the address is canonical, or null when unknown. Of a call that is asked about, its facts. */
+/**
+ * Subjects whose rules apply, and the address of the call: canonical, or null when unknown. For a question about one call, also
+ * its facts.
+ */
 export interface ListScope {
   readonly subjects: readonly PolicySubject[];
   readonly clientIp: string | null;

@@ -10,7 +10,7 @@ import type { Principal } from './authorize.ts';
 import { type AliasOrder, expanded, type FindReach, noModelServed, type Reach } from './reach.ts';
 import type { FindReachable, ListCaller } from './reachable.ts';
 
-/** What a request's `model` stands for. */
+/** The meaning of a request's `model`. */
 export interface Resolved {
   /** Every active mapping that serves the action and whose provider has a credential for the project; at least one. */
   readonly candidates: readonly Mapping[];
@@ -22,7 +22,7 @@ export interface Resolved {
   readonly isSandboxFree: boolean;
 }
 
-/** What of a request a provider cannot take; undefined: it takes all of it. */
+/** Finds the part of a request that a provider cannot take; undefined: it takes all of it. */
 export type FindUnsupported = (mapping: Mapping, provider: Provider) => Unsupported | undefined;
 
 export interface ResolveDeps {
@@ -31,7 +31,7 @@ export interface ResolveDeps {
   readonly findReachable: FindReachable;
 }
 
-/** What an organization's own providers make of names. */
+/** The organization's own meanings of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider' | 'seen'>;
 
 /** None of the model's providers can be called (policy/reference.md, "What is judged"); those that retired it would need none. */
@@ -84,7 +84,7 @@ export function retired(model: string, catalog: Catalog): ApiError {
 }
 
 /**
- * What a name means: the part before the first `/` is looked up as custom provider, then as provider (src/domain/README.md,
+ * The meaning of a name: the part before the first `/` is looked up as custom provider, then as provider (src/domain/README.md,
  * "names").
  */
 export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): readonly Mapping[] | undefined {
@@ -146,7 +146,7 @@ export function takers(
   return taking;
 }
 
-/** What is asked of the models that an action takes, in the words of a refusal. */
+/** The service that an action needs of a model, in the words of a refusal. */
 const SERVICE: Readonly<Record<PolicyInput['action'], string>> = {
   chat: 'complete chats',
   image: 'make images',

@@ -177,9 +177,9 @@ export interface RouteResult<T> {
 
 /** A call whose answer came whole, and which is settled. */
 interface SettledResult<T> extends RouteResult<T> {
-  /** Of the attempt that served it. */
+  /** Usage of the attempt that served it. */
   readonly usage: Usage;
-  /** Of the whole call. */
+  /** Cost of the whole call. */
   readonly cost: Cost;
 }
 
@@ -226,7 +226,7 @@ export async function route<T>(
       if (!isFirst) reach = await findReach(principal);
       const target = current(reach, next);
       if (target === undefined) continue;
-      // What was reserved is there for one attempt, so what the failed ones cost is held back in addition.
+      // The reservation covers one attempt, so the cost of the failed ones is held back in addition.
       if (!isFirst && !(await deps.store.continueCall(opened, call.charged))) break;
       await permitted.assertHolds(target.mapping, isFirst ? opened.ruleRevision : undefined);
       const remainingMs = Math.ceil(deadline - performance.now());
@@ -261,12 +261,15 @@ function attemptOrder(candidates: readonly Mapping[], { order, context }: CallFa
   return order === undefined ? candidates.toSorted(comparePrice) : inOrder(order, candidates, context.requestId);
 }
 
-/** The same way to the same provider, if it still exists: keys are withdrawn and providers removed while a call runs. */
+/**
+ * The target with the same mapping and provider key, if it still exists: keys are withdrawn and providers removed while a call
+ * runs.
+ */
 const current = (reach: Reach, { mapping, credential }: Target): Target | undefined =>
   reach.targets(mapping).find((each) => each.credential.providerKeyId === credential.providerKeyId);
 
 /**
- * What is left to try after a failure. Another provider is likelier to help than this one with another key, unless the key
+ * The targets to try after a failure. Another provider is more likely to help than this one with another key, unless the key
  * failed.
  */
 function afterFailure(rest: readonly Target[], { mapping }: Target, { errorType }: UpstreamError): Target[] {
@@ -279,9 +282,9 @@ const shorter = (one: number | undefined, other: number | undefined): number | u
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 
 /**
- * What a failed attempt is charged for: what the provider reported, and where we ended it, the prompt by an estimate
- * (src/core/README.md, "cancel"); undefined: nothing. A whole answer that a bound of ours refused has been produced as well,
- * at a price that we do not know; so has what was shown in part.
+ * The charge for a failed attempt: the provider's report, or, where we ended it, an estimate of the prompt (src/core/README.md,
+ * "cancel"); undefined: nothing. A whole answer that one of our bounds refused was produced as well, at a price that we do not
+ * know; so was content that was shown in part.
  */
 async function chargeOf(
   call: Call,

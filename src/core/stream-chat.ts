@@ -141,7 +141,7 @@ async function settleBroken(
     return failure;
   }
   if (cause !== undefined) streamBroke(deps, call, target, cause);
-  // What our own bounds cut off was still produced: no one gets an answer for nothing by reading it slowly.
+  // Content that our own bounds cut off was still produced: nobody gets an answer for free by reading it slowly.
   const usage = endedByUs(error)
     ? await produced.usageSoFar(deps.estimator, request, target.mapping)
     : produced.reportedUsage(request, target.mapping);
@@ -161,7 +161,7 @@ function brokenStream(error: unknown): [failure: unknown, cause: UpstreamError |
  * read to know it comes first. (No generator: each costs a chunk more than what is done to it here.)
  */
 class OpenedStream implements AsyncIterableIterator<UpstreamChunk, void> {
-  /** Of its chunks. */
+  /** Long texts of the chunks. */
   readonly longTexts: LongTexts;
   readonly #begun: UpstreamChunk[];
   readonly #rest: AsyncIterator<UpstreamChunk, void>;
@@ -236,7 +236,7 @@ async function readBeginning(stream: AsyncIterator<UpstreamChunk, void>, begun: 
   }
 }
 
-/** What reading a stream threw: anything that is no failure of the network or the gateway was brought about by what it holds. */
+/** The error of reading a stream: one that is not a failure of the network or the gateway was caused by the stream's content. */
 const readFailure = (error: unknown): unknown =>
   error instanceof UpstreamError || error instanceof TransportError || error instanceof ApiError
     ? error
@@ -249,7 +249,7 @@ type Piece = string | { readonly json: string };
 
 /** Characters beyond which a stream is not kept: many streams run at once. */
 const MAX_CHARACTERS = 256 * 1024;
-/** What a piece takes besides its text. */
+/** Memory of a piece besides its text, in bytes. */
 const PIECE_OVERHEAD = 64;
 
 /** The text of a chunk that says nothing but a piece of the first choice's content, and perhaps again whose it is. */
@@ -269,9 +269,9 @@ function plainText({ choices }: Chunk): string | undefined {
 class StreamKeeper {
   #pieces: Piece[] = [];
   #characters = 0;
-  /** Of the first chunk: fields outside the choices stand in every one. */
+  /** Fields outside the choices, from the first chunk: every chunk has them. */
   #fields: UpstreamChunk['fields'] = {};
-  /** What they add to each chunk when the stream is given again. */
+  /** Length that they add to each chunk when the stream is replayed. */
   #fieldsLength = 0;
 
   add(chunk: Chunk): void {

@@ -25,7 +25,7 @@ export interface ExchangeLimits extends SendOptions {
   readonly totalTimeoutMs: number;
 }
 
-/** Where a target's requests go, and with which secret. */
+/** Address of a target's requests, with its secret. */
 export const endpointOf = ({ provider: { base, addresses }, credential: { secret } }: Target): Endpoint => ({
   base,
   addresses,
@@ -172,7 +172,7 @@ const retryAfter = (milliseconds: number | undefined): Record<string, string> =>
 });
 
 /**
- * What a caller gets when the last attempt has failed (src/core/README.md, "the last failure").
+ * The caller's error when the last attempt has failed (src/core/README.md, "the last failure").
  * @param attempt its record, if it was made
  * @param retryAfterMs the shortest wait that a provider asked for
  */

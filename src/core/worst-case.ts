@@ -113,7 +113,7 @@ export function boundOf(mapping: Mapping, demand: Demand): Bound | undefined {
   return { fixed, perOutputToken: choices * outputPrice, maxOutputTokens };
 }
 
-/** What a mapping charges at most, when the answer is as long as it may be. */
+/** The most that a mapping charges, for the longest answer. */
 export const mostOf = (bound: Bound): bigint => costAt(bound, bound.maxOutputTokens);
 
 const costAt = ({ fixed, perOutputToken, maxOutputTokens }: Bound, tokens: number): bigint =>
@@ -125,7 +125,7 @@ function affordable(bound: Bound, amount: bigint): number | undefined {
   return Number((amount - bound.fixed) / bound.perOutputToken);
 }
 
-/** How long each choice of an answer may get, so that its cost stays within what was reserved. */
+/** Longest output of each choice of an answer, so that its cost stays within the reservation. */
 export interface OutputLimit {
   readonly tokens: number;
   /** The caller named no maximum, or a larger one. */
@@ -156,7 +156,7 @@ export class CallBounds implements Bounds {
     return this.#demand;
   }
 
-  /** Of candidates with a known price, by their ids. */
+  /** Bounds of candidates with a known price, by their ids. */
   #bounds(): ReadonlyMap<string, Bound> {
     this.#known ??= new Map(
       this.#candidates.flatMap((mapping) => {
@@ -188,7 +188,7 @@ export class CallBounds implements Bounds {
     return { amount: this.#at(tokens), maxOutputTokens: tokens };
   }
 
-  /** What a reservation leaves of a candidate's output; undefined where tokens of output cost nothing. */
+  /** The room that a reservation leaves for a candidate's output; undefined where tokens of output cost nothing. */
   outputLimit({ id }: Mapping, reservation: Reservation): OutputLimit | undefined {
     const bound = this.#bounds().get(id);
     if (bound === undefined || bound.maxOutputTokens === 0) return undefined;
@@ -248,11 +248,14 @@ export interface Demand {
   readonly choices: number;
   /** Most output tokens of each choice, where the caller named them. */
   readonly maxOutputTokens: number | undefined;
-  /** The same where nobody names them and neither the longest answer nor the context of the model is known. */
+  /**
+   * Most output tokens of each choice where nobody names them, and neither the longest answer nor the context of the model is
+   * known.
+   */
   readonly defaultMaxOutputTokens: number;
   /** Fewest to which a spend limit may shorten an answer of which the caller named no maximum. */
   readonly minOutputTokens: number;
-  /** Of a predicted answer: what is not used of it is charged as output. */
+  /** Tokens of a predicted answer: the unused ones are charged as output. */
   readonly predictedTokens: number;
   readonly speaks: boolean;
   /** Most web searches; 0: none is asked for. */
@@ -284,7 +287,7 @@ const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(val
 
 const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5));
 
-/** What some providers take in an image's place: a film, a sound, a document. */
+/** Types that some providers take in an image's place: a film, a sound, a document. */
 const NO_IMAGE =
   /\.(?:3gpp?|aac|aiff?|avi|csv|flac|flv|html?|json|m4a|mov|mp3|mp4|mpe?g|oga|ogg|opus|pdf|txt|wav|webm|wmv|xml)$/i;
 
@@ -301,7 +304,7 @@ function isImage(url: string): boolean {
 
 /** Sums what is no text. */
 class Media {
-  /** Of the body, to be left out of the count of its text. */
+  /** Bytes of media in the body, left out of the count of its text. */
   bytes = 0;
   tokens = 0;
   images = 0;
@@ -322,7 +325,7 @@ class Media {
     this.tokens += ALLOWANCES.spokenAnswer;
   }
 
-  /** What was stored at the provider. */
+  /** Adds content that is stored at the provider. */
   addCached(): void {
     this.#addFile('');
   }
@@ -386,7 +389,7 @@ function searchesOf({ tools, web_search_options: options }: ChatRequest): number
   return Math.max(MAX_SEARCHES, ...searching.map(({ max_uses: uses }) => uses ?? 0));
 }
 
-/** What a chat asks for. */
+/** The demand of a chat. */
 export function chatDemand(request: ChatRequest, defaultMaxOutputTokens: number, minOutputTokens: number): Demand {
   const media = mediaOf(request);
   const searches = searchesOf(request);
@@ -422,7 +425,7 @@ const NOTHING_BUT_TEXT = {
   searches: 0,
 } as const;
 
-/** What a request for images asks for. */
+/** The demand of a request for images. */
 export const imageDemand = (request: ImageRequest): Demand => ({
   ...NOTHING_BUT_TEXT,
   action: 'image',
@@ -430,10 +433,10 @@ export const imageDemand = (request: ImageRequest): Demand => ({
   choices: request.n ?? 1,
 });
 
-/** What any moderation asks for: no tokens are charged for it, whatever it judges. */
+/** The demand of any moderation: no tokens are charged for it, whatever it judges. */
 export const MODERATION_DEMAND: Demand = { ...NOTHING_BUT_TEXT, action: 'moderation', textTokens: 0, choices: 1 };
 
-/** What a request holds for a model to read, as an estimate sees it. */
+/** Content of a request that a model reads, for an estimate. */
 interface PromptContent {
   /** Each counted by itself. */
   readonly texts: readonly string[];
@@ -448,7 +451,7 @@ interface PromptContent {
 /** An image of 1024 by 1024 pixels, as OpenAI counts it; half a minute of sound and of film, and six pages, as Google does. */
 const MEDIA_TOKENS = { image: 765, audio: 960, video: 7890, file: 1548 };
 
-/** What OpenAI's form adds to a message, to a name in it, and once for the answer that is to follow. */
+/** Tokens that OpenAI's format adds to a message, to a name in it, and once for the answer that follows. */
 const FORM = { message: 4, name: 1, request: 3 };
 
 const partsOf = ({ content }: ChatMessage): readonly ContentPart[] => (Array.isArray(content) ? content : []);

@@ -126,8 +126,8 @@ function withoutBlanks(text: string): string {
 }
 
 /**
- * Who is counted as one caller without a key: an IPv4 address, or the /64 of an IPv6 address, out of which one subscriber has as
- * many addresses as wanted. Text that is no address stands for itself.
+ * Network that counts as one caller without a key: an IPv4 address, or the /64 of an IPv6 address, in which one subscriber has
+ * as many addresses as they want. Text that is not an address stands for itself.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
@@ -212,7 +212,7 @@ export type Endpoint = string;
 export const endpointOf = (hostname: string, port: number): Endpoint =>
   `${isIPv6(hostname) ? `[${hostname}]` : hostname.toLowerCase()}:${port}`;
 
-/** Where a URL leads; the port of its scheme when it names none. */
+/** Endpoint of a URL; the port of its scheme when the URL names none. */
 export const endpointOfUrl = ({ protocol, hostname, port }: URL): Endpoint =>
   endpointOf(hostname, port === '' ? schemePort(protocol) : Number(port));
 

@@ -5,7 +5,7 @@ export type KeyKind = 'regular' | 'playground' | 'platform_secret';
 export type KeyStatus = 'active' | 'inactive';
 export type KeyState = 'deleted' | 'disabled' | 'expired' | 'limit_reached' | 'active';
 
-/** What decides whether a key may be used. Times in epoch ms, amounts in pico-dollars; null where there is none. */
+/** Fields that decide whether a key may be used. Times in epoch ms, amounts in pico-dollars; null where there is none. */
 export interface ApiKey extends SpendLimits {
   readonly kind: KeyKind;
   readonly status: KeyStatus;
@@ -85,7 +85,7 @@ export function setEnd(key: ApiKey, expiresAt: number | null, now: number): Part
   return { expiresAt };
 }
 
-/** What the background job does to a key whose TTL has passed: the status alone. */
+/** Change that the background job makes to a key whose TTL has passed: the status alone. */
 export const expire = (key: ApiKey, now: number): Partial<ApiKey> =>
   key.expiresAt !== null && key.expiresAt <= now ? { status: 'inactive' } : {};
 

@@ -2,16 +2,16 @@ import type { ValidationError, Validator } from '../lib/schemas.ts';
 import { hiddenCharacter } from '../lib/text.ts';
 import { invalidRequest, unsupportedParameter } from './errors.ts';
 
-/** What must stand at a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
+/** Requirement for a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
 export interface Explanation {
   readonly at: RegExp;
   readonly must: string;
 }
 
 /**
- * What people write of things that are administered: as `checkContent`, and its texts, which others read elsewhere, hold no
- * character that cannot be seen.
- * @param quotable places whose text the message may repeat; all others may hold secrets. Default: every place.
+ * Checks content that people write for things that are administered: as `checkContent`, and its texts, which others read
+ * elsewhere, contain no invisible character.
+ * @param quotable places whose text the message may repeat; all others may contain secrets. Default: every place.
  */
 export function checkShape<T>(
   validator: Validator<T>,
@@ -31,7 +31,7 @@ export function checkVisibleText(text: string, what: string, param: string): voi
   if (hidden !== undefined) throw invalidRequest(`${what} holds ${hidden}: ${NOT_VISIBLE}.`, param);
 }
 
-/** The same for every text below a place. Names of fields are ours, or lead to what is there already. */
+/** Checks every text below a place as above. Names of fields are ours, or lead to something that exists already. */
 function checkVisible(value: unknown, pointer: string): void {
   if (typeof value === 'string') checkVisibleText(value, pointer === '' ? 'The request body' : pointer, pointer);
   if (typeof value !== 'object' || value === null) return;

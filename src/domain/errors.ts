@@ -6,7 +6,7 @@ export interface ApiErrorOptions {
   param?: string | null;
   /** Extra response headers (`retry-after`, `allow`, ...). */
   headers?: Record<string, string>;
-  /** What really happened: for the log, never for the caller. */
+  /** Real cause: for the log, never for the caller. */
   cause?: unknown;
 }
 

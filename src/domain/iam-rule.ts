@@ -10,7 +10,7 @@ import type {
   TagsValue,
 } from '../generated/types.ts';
 
-/** Whose rules there are, outermost first. */
+/** Scopes of rules, outermost first. */
 export const SCOPES: readonly Scope[] = ['organization', 'group', 'member', 'key'];
 
 export type RuleEffect = PolicyViolation['effect'];
@@ -54,7 +54,7 @@ interface KindFacts {
   readonly judgesModeration: boolean;
 }
 
-/** What is true of both effects of a kind. */
+/** Facts that hold for both effects of a kind. */
 const KINDS = {
   models: { list: 'models', judgesModeration: false },
   providers: { list: 'providers', judgesModeration: true },
@@ -68,7 +68,7 @@ type ListKind = { [Kind in RuleKind]: (typeof KINDS)[Kind]['list'] extends null 
 /** The kinds whose value is conditions, each with the fields that state one. */
 export type ConditionFields = { readonly [Kind in Exclude<RuleKind, ListKind>]: keyof RuleValues[Kind] };
 
-/** What a rule's value gives, by its kind. A kind that a place forgets does not compile. */
+/** Returns the entry for a rule's value, by the rule's kind. A kind that a place forgets does not compile. */
 export function byKind<T>(
   rule: CanonicalRule,
   cases: { readonly [Kind in RuleKind]: (value: Readonly<RuleValues[Kind]>) => T },
@@ -107,7 +107,7 @@ export const entriesOf = (rule: CanonicalRule): readonly string[] =>
 
 const isListKind = (kind: RuleKind): kind is ListKind => KINDS[kind].list !== null;
 
-/** What the entries of a rule's list give, by its kind; `otherwise` where the value is conditions. */
+/** Returns the entry for a rule's list, by the rule's kind; `otherwise` where the value is conditions. */
 export function byList<T>(
   rule: CanonicalRule,
   cases: Readonly<Record<ListKind, (entries: readonly string[]) => T>>,
@@ -117,7 +117,7 @@ export function byList<T>(
   return isListKind(kind) ? cases[kind](entriesOf(rule)) : otherwise;
 }
 
-/** What a rule type does to what, and its place among the steps in which the reason of a denial is found. */
+/** Effect and kind of a rule type, and its place among the steps that find the reason of a denial. */
 interface RuleTypeFacts<Effect extends RuleEffect, Kind extends RuleKind> {
   readonly effect: Effect;
   readonly kind: Kind;
@@ -155,5 +155,5 @@ export const effectOf = (type: RuleType): RuleEffect => TYPES[type].effect;
 
 export const kindOf = (type: RuleType): RuleKind => TYPES[type].kind;
 
-/** What is true of a rule type's kind. */
+/** Facts about a rule type's kind. */
 export const factsOf = (type: RuleType): KindFacts => KINDS[kindOf(type)];

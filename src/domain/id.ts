@@ -28,7 +28,7 @@ export type IdPrefix =
 const TAIL = 8;
 const TAIL_END = 2 ** 32;
 
-/** Of the last id: its head, which begins with the millisecond, and its tail. */
+/** Head of the last id, which begins with the millisecond, and its tail. */
 let head = '';
 let tail = 0;
 
@@ -72,7 +72,10 @@ export const withName = (id: string, name: string | null | undefined): string =>
 /** When an id was made, in epoch ms. */
 export const timeOfId = (id: string): number => Number.parseInt(tailOf(id).slice(0, 12), 16);
 
-/** Where the ids made at or after a time begin, and those made before it end, in the order of ids; `time` in epoch ms. */
+/**
+ * Lower bound, in the order of ids, of the ids made at or after a time, and upper bound of those made before it; `time` in
+ * epoch ms.
+ */
 export const idsFrom = (prefix: IdPrefix, time: number): string =>
   `${prefix}_${Math.max(0, time).toString(16).padStart(12, '0').padEnd(32, '0')}`;
 
@@ -144,7 +147,7 @@ export function kindOfSecret(text: string): SecretKind | undefined {
 export const hashSecret = (secret: string, pepper: Pepper): string =>
   createHmac('sha256', pepper.key).update(secret).digest('hex');
 
-/** What may be shown of a secret later: `pcl_abcd…wxyz`. */
+/** Part of a secret that may be shown later: `pcl_abcd…wxyz`. */
 export function maskSecret(secret: string): string {
   const body = secret.indexOf('_') + 1;
   return `${secret.slice(0, body + 4)}…${secret.slice(-4)}`;
@@ -154,7 +157,7 @@ export function maskSecret(secret: string): string {
 const PER_MS = 2048;
 const DAY_MS = 86_400_000;
 
-/** Where the numbers of calls that were made at or after a time begin, and those of earlier ones end; `time` in epoch ms. */
+/** Boundary between the numbers of calls made at or after a time and those of earlier ones; `time` in epoch ms. */
 export const numbersFrom = (time: number): number => Math.max(0, time) * PER_MS;
 
 /** The number of a call, decision or request of this id is not below: others of its millisecond, or a clock that went back, are before it. */
@@ -163,7 +166,7 @@ export const earliestNumber = (id: string): number => numbersFrom(timeOfId(id));
 /** A call is recorded within so many milliseconds of the time in its id, unless the clock went back while no server ran. */
 const NEAR_MS = 60_000;
 
-/** Where the numbers end among which the call of this id stands, unless it is displaced. */
+/** End of the numbers among which the call of this id stands, unless it is displaced. */
 export const endOfNear = (id: string): number => numbersFrom(timeOfId(id) + NEAR_MS);
 
 /** When an id was made, by its bytes, in epoch ms. */

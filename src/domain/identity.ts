@@ -12,7 +12,7 @@ export const PASSWORD_LENGTH = { min: 10, max: 128 } as const;
 /** The form in which a password is hashed: the same characters typed on another system may come in other code points. */
 const normalized = (password: string): string => password.normalize('NFKC');
 
-/** What is wrong with a password that someone chose, in a sentence; undefined: nothing. */
+/** Fault of a password that someone chose, in a sentence; undefined: none. */
 export function passwordFault(password: string, email: string): string | undefined {
   const text = normalized(password);
   const { length } = [...text];
@@ -22,7 +22,7 @@ export function passwordFault(password: string, email: string): string | undefin
   return undefined;
 }
 
-/** Of new hashes: what OWASP asks of argon2id at least. Memory in KiB. */
+/** Cost of new hashes: the minimum that OWASP asks of argon2id. Memory in KiB. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
@@ -77,7 +77,10 @@ export async function fitsPassword(password: string, hash: string): Promise<bool
   return timingSafeEqual(await hashTag(password, wanted, wanted.tag.length), wanted.tag);
 }
 
-/** What is kept for someone for a few minutes and can be taken once; a later value replaces it. In memory, of bounded number. */
+/**
+ * Values kept for a few minutes, each of which can be taken once; a later value replaces an earlier one. In memory, of bounded
+ * number.
+ */
 export class OneTime<Value> {
   readonly #values: LRUCache<string, { readonly value: Value; readonly until: number }>;
   readonly #clock: Clock;
@@ -103,16 +106,16 @@ export class OneTime<Value> {
 const interactionUrl = (base: string, page: string, token: string): string =>
   `${base.replace(/\/$/, '')}/oauth/interaction/${page}?token=${token}`;
 
-/** What a browser opens to sign in with the token of a link. @param base address of the gateway, or empty */
+/** URL that a browser opens to sign in with the token of a link. @param base address of the gateway, or empty */
 export const signInUrl = (base: string, token: string): string => interactionUrl(base, 'link', token);
 
-/** What a browser opens to accept an invitation. @param base as above */
+/** URL that a browser opens to accept an invitation. @param base as above */
 export const invitationUrl = (base: string, token: string): string => interactionUrl(base, 'invitation', token);
 
-/** What access to the gateway is called in OAuth: the only scope there is. */
+/** OAuth scope for access to the gateway: the only scope there is. */
 export const OAUTH_SCOPE = 'mcp';
 
-/** Where the authorization server is. */
+/** Paths of the authorization server. */
 export const OAUTH_PATHS = {
   authorize: '/oauth/authorize',
   token: '/oauth/token',

@@ -91,7 +91,7 @@ export interface SpendLimits {
 /** Spend limits with what is held back of them for open calls, in pico-dollars. */
 export interface SpendState extends SpendLimits {
   readonly reserved: bigint;
-  /** Of that, what belongs to the window that began at `currentPeriodStartedAt`. */
+  /** Part of `reserved` that belongs to the window that began at `currentPeriodStartedAt`. */
   readonly currentPeriodReserved: bigint;
 }
 
@@ -147,7 +147,7 @@ const periodSpent = (limits: SpendLimits, now: number): boolean =>
 /** Nothing is left of one of the limits. */
 export const isSpent = (limits: SpendLimits, now: number): boolean => usageSpent(limits) || periodSpent(limits, now);
 
-/** Whose limit it is, for those who call with the key; which project or person that is, they are not told. */
+/** Names of a limit's owner for those who call with the key; they do not learn which project or person that is. */
 const WORDS = {
   key: { holder: 'this API key', its: 'its', limit: 'usage limit' },
   shared: { holder: 'the key that shares its limits with this API key', its: 'its', limit: 'usage limit' },
@@ -199,7 +199,7 @@ export interface NewPeriod {
   readonly alignment?: PeriodAlignment;
 }
 
-/** What changes with new limits. Another length or alignment of the window ends the running one; another amount alone keeps it. */
+/** Changes that new limits make. Another length or alignment of the window ends the running one; another amount alone keeps it. */
 export function limitChanges(present: SpendLimits, { usageLimit, period }: NewLimits): Partial<SpendLimits> {
   const sameLength =
     period !== null &&
@@ -216,11 +216,11 @@ export function limitChanges(present: SpendLimits, { usageLimit, period }: NewLi
   };
 }
 
-/** What a call may cost at one mapping, in pico-dollars. */
+/** Most that a call may cost at one mapping, in pico-dollars. */
 export interface Bound {
   /** All but the output of a chat. */
   readonly fixed: bigint;
-  /** Of one token of output in every choice. */
+  /** Cost of one token of output in every choice. */
   readonly perOutputToken: bigint;
   /**
    * Most tokens of each choice: the caller's maximum or the mapping's own, whichever is smaller; 0 where tokens of output cost
@@ -237,7 +237,7 @@ export interface Bounds {
   within(amount: bigint): Omit<Reservation, 'limit'>;
 }
 
-/** What is held back for an open call. */
+/** Amount that is held back for an open call. */
 export interface Reservation {
   readonly amount: bigint;
   /** Tokens of output, for each choice, that it pays for; null where the call itself says how many. */
@@ -246,12 +246,12 @@ export interface Reservation {
   readonly limit: string;
 }
 
-/** What one of the limits leaves. */
+/** Room that one of the limits leaves. */
 interface LimitRoom {
   /** Which it is, and whose. */
   readonly limit: string;
   readonly left: bigint;
-  /** Of that, what no open call holds. */
+  /** Part of `left` that no open call holds. */
   readonly free: bigint;
   readonly reset: string;
 }
@@ -283,7 +283,10 @@ const smallest = (found: readonly LimitRoom[], of: 'left' | 'free'): LimitRoom |
     undefined,
   );
 
-/** What a key can still spend now, calls that run counted as if they were free; undefined: no limit applies. In pico-dollars. */
+/**
+ * Amount that a key can still spend now, with running calls counted as if they were free; undefined: no limit applies. In
+ * pico-dollars.
+ */
 export function leftToSpend(key: SpendState, budgets: readonly Budget[], now: number): bigint | undefined {
   const left = smallest(roomsOf(key, budgets, now), 'left')?.left;
   return left === undefined || left > 0n ? left : 0n;
@@ -305,9 +308,9 @@ const budgetReserved = ({ limit, left, free }: LimitRoom, needed: bigint): ApiEr
   );
 
 /**
- * What a call holds back of its key's limits and of the budgets, so that calls side by side never reserve more than is left of
- * any; or why it cannot: 401 where the call does not fit at all, 429 where it does not fit next to the open ones
- * (src/admin/README.md, "does not fit"). At least one limit applies.
+ * Holds back a call's amount from its key's limits and from the budgets, so that concurrent calls never reserve more than is
+ * left of any; or returns why it cannot: 401 where the call does not fit at all, 429 where it does not fit next to the open
+ * ones (src/admin/README.md, "does not fit"). At least one limit applies.
  */
 export function reserve(
   key: SpendState,
@@ -326,7 +329,7 @@ export function reserve(
   return { amount, maxOutputTokens, limit: frees.limit };
 }
 
-/** What is limited apart from each other (src/http/README.md, "Rates and load"). */
+/** Endpoints with separate limits (src/http/README.md, "Rates and load"). */
 export type LimitedEndpoint = 'chat' | 'images' | 'models' | 'moderations' | 'mcp' | 'management' | 'sign_in' | 'oauth';
 
 /**
@@ -348,10 +351,10 @@ export const allRateLimits = (limits: RateLimits): Readonly<Record<LimitedEndpoi
   oauth: OAUTH_RATE,
 });
 
-/** Whose limit it is. */
+/** Owner of the limit. */
 export type RateScope = 'address' | 'master_key' | 'key' | 'member' | 'project' | 'organization';
 
-/** What a key, its owner, its project or its organization may take in a minute; null: as much as they like. */
+/** Limits per minute of a key, its owner, its project or its organization; null: unlimited. */
 export interface MinuteLimits {
   readonly requestsPerMinute: number | null;
   readonly tokensPerMinute: number | null;

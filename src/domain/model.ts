@@ -1,6 +1,6 @@
 /**
- * What a mapping charges, in integer pico-dollars (1e-12 USD). Token prices are per token. Absent: unknown; `0n`: nothing.
- * Names follow the specification's pricing object.
+ * Prices of a mapping, in integer pico-dollars (1e-12 USD). Token prices are per token. Absent: unknown; `0n`: nothing. Names
+ * follow the specification's pricing object.
  */
 export interface Prices {
   readonly prompt?: bigint;
@@ -26,7 +26,7 @@ export interface Prices {
   readonly per_image?: bigint;
 }
 
-/** What a mapping charges for calls with a long prompt: all of the call's tokens, not only those above. */
+/** Prices of a mapping for calls with a long prompt: for all of the call's tokens, not only those above. */
 export interface PriceTier {
   /** The tier holds for prompts of more tokens than this. */
   readonly abovePromptTokens: number;
@@ -36,7 +36,7 @@ export interface PriceTier {
 
 /** Capabilities and limits of one model at one provider; absent means unknown. */
 export interface MappingAttributes {
-  /** What is known of it that rules may ask for, such as `region:eu` (policy/reference.md, "Tags"). Sorted, without repeats. */
+  /** Known properties that rules may ask for, such as `region:eu` (policy/reference.md, "Tags"). Sorted, without repeats. */
   readonly tags: readonly string[];
   readonly contextLength?: number;
   readonly maxOutput?: number;
@@ -91,11 +91,11 @@ export interface Mapping extends MappingAttributes {
   /** True for a model of a custom provider. */
   readonly custom: boolean;
   /**
-   * Of a custom model: another one when the model was added again under its name, or its provider was added again or changed. What
-   * is remembered of one must not serve the other.
+   * Revision of a custom model: changes when the model is added again under its name, or its provider is added again or
+   * changed. Memory of one revision must not serve another.
    */
   readonly revision?: string;
-  /** Of a custom model: when it was added, epoch milliseconds. */
+  /** Time at which a custom model was added, epoch milliseconds. */
   readonly createdAt?: number;
   /** Every name by which model rules may mean it (policy/reference.md, "IAM rules"). */
   readonly names: readonly string[];
@@ -154,7 +154,7 @@ const fees = ({ prices }: Mapping): bigint | undefined =>
     ? undefined
     : (prices.per_image ?? 0n) + (prices.request ?? 0n);
 
-/** Of two that differ: what is not known comes last. */
+/** Order of two values that differ: an unknown value comes last. */
 function compareKnown(a: bigint | undefined, b: bigint | undefined): number {
   if (a === undefined) return 1;
   if (b === undefined) return -1;

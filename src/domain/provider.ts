@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Mapping } from './model.ts';
 
-/** How a provider is spoken to: the adapters are named so. */
+/** Protocols of providers: the adapters have these names. */
 export const WIRE_FORMATS = ['openai', 'anthropic', 'google'] as const;
 export type WireFormat = (typeof WIRE_FORMATS)[number];
 
@@ -12,7 +12,7 @@ export const SANDBOX = 'sandbox';
 export interface CustomProvider {
   /** `prov_…` */
   readonly id: string;
-  /** By which requests and rules mean it; unique in its organization. */
+  /** Name by which requests and rules refer to it; unique in its organization. */
   readonly name: string;
   readonly wire: WireFormat;
   readonly baseUrl: string;
@@ -86,7 +86,7 @@ export interface EncryptionKey {
 /** Shortest secret of which eight characters may be shown without giving away a good part of it. */
 const SHOWABLE_LENGTH = 20;
 
-/** What may be shown of a provider's secret later: `sk-p…wxyz`; of a short one nothing. */
+/** Part of a provider's secret that may be shown later: `sk-p…wxyz`; nothing of a short one. */
 export const maskCredential = (secret: string): string =>
   secret.length < SHOWABLE_LENGTH ? '…' : `${secret.slice(0, 4)}…${secret.slice(-4)}`;
 
@@ -114,7 +114,7 @@ export function openSecret(sealed: SealedSecret, owner: string, ...keys: readonl
   return Buffer.concat([text, decipher.final()]).toString('utf8');
 }
 
-/** What a tag must be, for the answer to a wrong one. */
+/** Form of a tag, for the answer to a wrong one. */
 export const TAG_SHAPE = 'must be a word or `name:value`, of small letters, digits and _ . -';
 
 /** As they are stored. */

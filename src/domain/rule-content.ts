@@ -29,7 +29,7 @@ export interface RuleContent {
 
 const ID = 'letters, digits and . _ : @ / -, at most 512 of them';
 
-/** What must stand in the value of each kind. */
+/** Requirement for the value of each kind. */
 const OF_KIND: Readonly<Record<RuleKind, Explanation>> = {
   models: {
     at: /^\/ruleValue\/models\/\d+$/,

@@ -35,7 +35,7 @@ export const formatTime = (epochMs: number): string => new Date(epochMs).toISOSt
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** What `parseTime` takes, in words. */
+/** Input of `parseTime`, in words. */
 export const TIME_FORM = 'must be a date such as 2026-01-31, or an RFC 3339 time such as 2026-01-31T12:00:00Z';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;

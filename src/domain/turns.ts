@@ -1,17 +1,17 @@
 import { ApiError } from './errors.ts';
 
 export interface TurnsOptions {
-  /** What waits, in words. */
+  /** Name of the work that waits. */
   readonly what?: string;
-  /** How much runs at once, of all callers together. */
+  /** Most work that runs at once, of all callers together. */
   readonly atOnce?: number;
-  /** How much of that may be one caller's. */
+  /** Most of that for one caller. */
   readonly atOnceEach?: number;
-  /** How much may wait, of all callers together. */
+  /** Most work that may wait, of all callers together. */
   readonly maxWaiting?: number;
-  /** How much of that may be one caller's. */
+  /** Most of that for one caller. */
   readonly maxWaitingEach?: number;
-  /** How much of a caller's may be one part's. */
+  /** Most of a caller's waiting work for one part. */
   readonly maxWaitingPart?: number;
   /** Milliseconds that work may wait for its turn. */
   readonly maxWaitMs?: number;

@@ -1,6 +1,7 @@
 /**
- * What one call consumed, in one normal form for every provider (src/domain/README.md, "usage"): `promptTokens` includes cached
- * reads and writes, `completionTokens` includes reasoning. Every count is a whole number, zero where nothing was reported.
+ * Consumption of one call, in one normal form for every provider (src/domain/README.md, "usage"): `promptTokens` includes
+ * cached reads and writes, `completionTokens` includes reasoning. Every count is a whole number, zero where nothing was
+ * reported.
  */
 export interface Usage {
   readonly promptTokens: number;

@@ -39,7 +39,7 @@ const META = 'x-portcullis-meta-';
 const MAX_META = 16;
 const MAX_META_LENGTH = 256;
 
-/** What the caller says of the request. @throws ApiError 400 for too much */
+/** Caller's metadata of the request. @throws ApiError 400 for too much */
 function metaOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const given = Object.entries(headers).filter(([name]) => name.startsWith(META));
   const meta = Object.fromEntries(given.map(([name, value]) => [name.slice(META.length), String(value)]));
@@ -53,7 +53,7 @@ function metaOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> 
   return meta;
 }
 
-/** What the core needs to know of the HTTP request; tells the caller, in headers, of the decision as soon as it is made. */
+/** Request data that the core needs; informs the caller of the decision, in headers, as soon as it is made. */
 export function callContext(ctx: AppContext): CallContext {
   const { state, req, res } = ctx;
   const place = loadPlaceOf(ctx);
@@ -99,7 +99,7 @@ export function callContext(ctx: AppContext): CallContext {
 
 const SCHEME = 'bearer ';
 
-/** What stands behind the scheme, without blanks around it; undefined for another scheme. */
+/** Text after the scheme, without blanks around it; undefined for another scheme. */
 const afterBearer = (header: string): string | undefined =>
   header.slice(0, SCHEME.length).toLowerCase() === SCHEME ? header.slice(SCHEME.length).trim() : undefined;
 

@@ -179,10 +179,13 @@ function begin(ctx: AppContext, length: number): ServerResponse {
   return ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
 }
 
-/** How `metadata` is written: as the specification has it, or, for SDKs that type it so, with every value a string. */
+/** Form of `metadata`: as in the specification, or, for SDKs that type it so, with every value a string. */
 export type MetadataForm = 'object' | 'strings';
 
-/** What the caller asks for by the header `x-metadata-form`, else what is configured. @throws ApiError 400 for another word */
+/**
+ * Form that the caller asks for by the header `x-metadata-form`, else the configured one.
+ * @throws ApiError 400 for another word
+ */
 export function metadataForm({ req }: Pick<AppContext, 'req'>, configured: MetadataForm): MetadataForm {
   const asked = req.headers['x-metadata-form'];
   if (asked === undefined) return configured;
@@ -201,7 +204,7 @@ function inForm<T extends { readonly metadata?: object }>(answer: T, form: Metad
   return { ...answer, metadata: Object.fromEntries(strings) };
 }
 
-/** The same of what is written already but for the gateway's fields. */
+/** Brings the metadata into that form for an answer that is already written except for the gateway's fields. */
 const writtenInForm = (answer: WrittenAnswer<{ readonly metadata?: object }>, form: MetadataForm): JsonText =>
   answer.json(inForm(answer.ours, form));
 
@@ -364,7 +367,7 @@ export async function writeEventStream<Chunk extends object>(
   } catch (error) {
     if (!res.headersSent) throw error;
     const failure = toApiError(error);
-    // That the client left is no failure, unless what it left behind could not be recorded.
+    // A client that left is not a failure, unless the rest of its call could not be recorded.
     if (!signal.aborted || isOurFault(failure)) onFailure(failure);
     writer.end(JSON.stringify(failure.envelope()));
   } finally {

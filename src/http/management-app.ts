@@ -37,7 +37,7 @@ export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
 /** Bytes that a caller without a key may send. */
 const SMALL_BODY = 4096;
 
-/** What a request of the master API goes through before its handler: the check of its key, of its query and of its body. */
+/** Steps of a master API request before its handler: the check of its key, of its query and of its body. */
 function masterSteps(deps: ManagementDeps): (operation: Operation) => readonly AppMiddleware[] {
   const { bodyLimits, telemetry } = deps;
   const authenticated = authenticateMaster(deps);

@@ -47,7 +47,7 @@ const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 /** Takes as long for any token, so that it cannot be found out letter by letter. */
 const isSame = (given: string, expected: string): boolean => timingSafeEqual(digest(given), digest(expected));
 
-/** What proxies add: the connection is then the proxy's, and anyone may stand behind it. */
+/** Headers that proxies add: the connection is then the proxy's, and anyone may stand behind it. */
 const OF_PROXIES = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'] as const;
 
 /** From this machine itself, whatever `TRUSTED_PROXIES` says: a header can only take this away. */

@@ -21,7 +21,7 @@ import { methodNotAllowed, nothingThere, register } from './routes.ts';
 import { departureOf, leaveUnread } from './server.ts';
 import { type AppContext, type AppMiddleware, type Load, RequestState } from './state.ts';
 
-/** What both listeners work with. */
+/** Dependencies of both listeners. */
 export interface AppDeps {
   telemetry: Telemetry;
   load: Load;
@@ -66,7 +66,7 @@ export function createApp(
     .use(others.routes())
     .use(methodNotAllowed([busy, others]))
     .use(nothingThere(listener));
-  // What is thrown past the envelope; but that the client has reset its connection is no failure.
+  // Errors thrown past the envelope; a client that has reset its connection is not a failure.
   app.on('error', (error: unknown, ctx?: AppContext) => {
     if (ctx?.req.socket.destroyed !== true) telemetry.failure(ctx?.state.requestId ?? '', error);
   });
@@ -94,7 +94,7 @@ const requestId: AppMiddleware = (ctx, next) => {
 /** A caller who left before the answer began got none; the call's row has the same status and code. */
 const CLIENT_LEFT = 499;
 
-/** Of the policy; undefined where it was not asked. */
+/** Outcome of the policy; undefined where it was not asked. */
 const outcomeOf = ({ decisionId, reason }: RequestState): 'permit' | 'deny' | undefined => {
   if (decisionId === undefined) return undefined;
   return reason === undefined ? 'permit' : 'deny';
@@ -211,7 +211,7 @@ function errorEnvelope(telemetry: Telemetry): AppMiddleware {
   };
 }
 
-/** What to answer: 503 if the caller has no place left, otherwise what was thrown. */
+/** Error to answer with: 503 if the caller has no place left, otherwise the one thrown. */
 function faultOf({ state }: AppContext, thrown: unknown): ApiError {
   try {
     state.place?.served(state.network);

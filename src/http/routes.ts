@@ -46,7 +46,7 @@ export function methodNotAllowed(routers: readonly Router<RequestState>[]): AppM
   };
 }
 
-/** Where clients of other servers knock, after the version: OpenAI, Anthropic, Google, Azure, Cohere, Ollama. */
+/** Paths that clients of other servers ask for, after the version: OpenAI, Anthropic, Google, Azure, Cohere, Ollama. */
 const DOORS: ReadonlySet<string> = new Set([
   ...[
     'assistants',
@@ -114,7 +114,7 @@ function gatewayHint(path: string): string {
   return DOORS.has(rest.split(/[/:]/, 2)[1] ?? '') ? ` It is not served. There is: ${SERVED}.` : '';
 }
 
-/** The same on the management listener, where calls come by mistake. */
+/** Hint on the management listener, for calls that come there by mistake. */
 const managementHint = (path: string): string =>
   DOORS.has(withoutBases(path).split(/[/:]/, 2)[1] ?? '') || path === '/mcp'
     ? ' This is the management listener. Calls go to the gateway: HOST and PORT.'

@@ -45,7 +45,7 @@ interface Connection {
 const isAwaited = ({ served, waiting }: Connection): boolean =>
   [...served, ...waiting].some(({ req, writableFinished }) => req.complete && !writableFinished);
 
-/** The same of an answer that has begun, whether its request has arrived whole or not. */
+/** Whether an answer is awaited as above or has begun, whether its request has arrived whole or not. */
 const owesAnswer = (connection: Connection): boolean =>
   isAwaited(connection) ||
   connection.served.some(({ headersSent, writableFinished }) => headersSent && !writableFinished);
@@ -206,7 +206,7 @@ export function departureOf(socket: Socket): AbortSignal {
   return departure.signal;
 }
 
-/** How long, and how many bytes, a refused client may go on sending, so that it gets to read its answer. */
+/** Time, and bytes, that a refused client may go on sending, so that it gets to read its answer. */
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
@@ -247,7 +247,7 @@ export async function leaveUnread(req: IncomingMessage, res: ServerResponse): Pr
   if (req.complete || res.headersSent) return;
   const { socket } = req;
   res.setHeader('connection', 'close');
-  // What Node calls when the last answer of a connection has been sent; its own would close the connection at once.
+  // Node calls this when the last answer of a connection has been sent; its own would close the connection at once.
   socket.destroySoon = () => endLingering(socket);
 }
 
@@ -316,7 +316,7 @@ interface ListenerOptions {
 }
 
 export interface Listener {
-  /** Where it listens, as a URL without a final slash. */
+  /** Address of the listener, as a URL without a final slash. */
   readonly origin: string;
   /**
    * Stops accepting and ends at once what is idle or has not sent its request whole; waits for the rest, at most `graceMs`, ends it,
@@ -335,7 +335,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'the host is unknown',
 };
 
-/** What keeps a listener from its address, in one line that names the variable. */
+/** Error in one line, naming the variable, for a listener that cannot have its address. */
 function explained(error: unknown, { variable, host, port }: ListenerOptions): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const fault = entryOf(FAULTS, code);
@@ -391,7 +391,7 @@ export async function listen<State>(app: Koa<State>, options: ListenerOptions): 
   };
 }
 
-/** What Node's HTTP parser found wrong, by its code, as an answer of ours. */
+/** Fault that Node's HTTP parser found, by its code, as an answer of ours. */
 function faultOf(error: Error): ApiError {
   switch ('code' in error ? error.code : undefined) {
     case 'HPE_HEADER_OVERFLOW':

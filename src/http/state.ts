@@ -6,7 +6,7 @@ import type { Mapping } from '../domain/model.ts';
 import { noRoom } from '../net/transport-error.ts';
 import type { MemberRecord } from '../store/tenants/member-records.ts';
 
-/** How a route answers an error where that is not the error envelope. */
+/** Form of a route's errors where that is not the error envelope. */
 export interface FaultForm {
   readonly type: string;
   text(error: ApiError): string;
@@ -17,8 +17,8 @@ export interface FaultForm {
 const NO_QUERY = new URLSearchParams();
 
 /**
- * What the steps of the pipeline learn about one request, each step's field named after it. A class, so that every request's has
- * one shape, which is what makes reading it cheap.
+ * Facts that the steps of the pipeline learn about one request, each step's field named after it. A class, so that every
+ * request's has one shape, which makes reading it cheap.
  */
 export class RequestState {
   /** Ours: on every answer as `x-request-id`, in the log, in metadata. */
@@ -31,9 +31,9 @@ export class RequestState {
   clientRequestId: string | undefined = undefined;
   /** Canonical client address, or null when it cannot be determined. */
   clientIp: string | null = null;
-  /** Who is counted as one caller while no key is known: an address, or a network of them. */
+  /** Network counted as one caller while no key is known: an address, or a network of them. */
   network = '';
-  /** What the request holds of the listener's load; undefined for those that are always answered. */
+  /** Share of the listener's load that the request holds; undefined for those that are always answered. */
   place: LoadPlace | undefined = undefined;
   /** Aborted when the client leaves: before its answer is complete, or with the connection at the end of it. */
   readonly signal: AbortSignal;
@@ -58,9 +58,9 @@ export class RequestState {
   errorCode: string | undefined = undefined;
   /** With which the request was answered. */
   fault: ApiError | undefined = undefined;
-  /** Of a denial. */
+  /** Reason of a denial. */
   reason: string | undefined = undefined;
-  /** Of a call that has ended: who served it, and its cost in pico-dollars. */
+  /** Target of a call that has ended, which served it, and its cost in pico-dollars. */
   target: Pick<Mapping, 'providerId' | 'modelId'> | undefined = undefined;
   cost: bigint | undefined = undefined;
 
@@ -79,7 +79,7 @@ export function loadPlaceOf({ state }: AppContext): LoadPlace {
   return state.place;
 }
 
-/** Who is signed in. */
+/** Session of a signed-in member. */
 export interface Session {
   readonly id: string;
   /** With their current role. */
@@ -101,7 +101,7 @@ const PARTS = { address: 1 / 10, key: 3 / 5, organization: 4 / 5 } as const;
 
 type Kind = keyof typeof PARTS;
 
-/** What one caller holds. */
+/** Share of one caller. */
 class Share {
   readonly #home: Map<string, Share>;
   readonly #name: string;
@@ -130,13 +130,13 @@ class Share {
   }
 }
 
-/** What one request holds of a listener's load, from its arrival until nothing of it is left. */
+/** Place of one request in a listener's load, from its arrival until nothing of it is left. */
 export class LoadPlace {
   readonly #load: Load;
   /** None as long as it is not known whose the request is. */
   #shares: readonly Share[] = [];
   #bytes = 0;
-  /** Of these. */
+  /** Bytes of the answer, among these. */
   #answerBytes = 0;
   #isHeld = true;
   #isServed = false;
@@ -229,7 +229,7 @@ export class LoadPlace {
   }
 }
 
-/** What the requests of one listener hold at the moment, in all and by caller, so that none of them can take everything. */
+/** Load that the requests of one listener hold at the moment, in all and by caller, so that none of them can take everything. */
 export class Load {
   readonly #limits: LoadLimits;
   readonly #shares: Readonly<Record<Kind, Map<string, Share>>> = {

@@ -72,7 +72,10 @@ export interface ListRun {
   readonly entries: readonly string[];
 }
 
-/** What a list lost, by places in the list before, and gained, by places in the list after. The rest is in both, in one order. */
+/**
+ * Entries that a list lost, by places in the list before, and gained, by places in the list after. The rest is in both, in one
+ * order.
+ */
 export interface ListChange {
   readonly removed: readonly ListRun[];
   readonly added: readonly ListRun[];

@@ -19,14 +19,14 @@ export interface RotatedFileOptions {
   readonly path: string;
   /** At this size or beyond, the file is put aside and another one is begun. */
   readonly maxBytes: number;
-  /** How many that were put aside are kept, at least one: `<path>.1` is the latest. */
+  /** Rotated files that are kept, at least one: `<path>.1` is the latest. */
   readonly kept: number;
 }
 
-/** Of the files: their owner writes them, their group may read them. */
+/** Mode of the files: their owner writes them, their group may read them. */
 export const ROTATED_FILE_MODE = 0o640;
 const NEWLINE = 0x0a;
-/** Of the end of a file that is read at once. */
+/** Bytes of the end of a file that are read at once. */
 const CHUNK = 65_536;
 
 /**
@@ -46,7 +46,7 @@ export class RotatedFile {
     return fstatSync(this.#opened()).size;
   }
 
-  /** What stands behind the first bytes, or all of it where it is not that long. @throws Error of the system */
+  /** Text after the first bytes, or all of it where it is not that long. @throws Error of the system */
   readFrom(start: number): string {
     const { size } = this;
     const bytes = Buffer.alloc(size < start ? size : size - start);
@@ -109,7 +109,7 @@ function openWhole(path: string): number {
   return descriptor;
 }
 
-/** Where the last whole line of the first bytes ends. */
+/** End of the last whole line in the first bytes. */
 function endOfLines(descriptor: number, size: number): number {
   const chunk = Buffer.alloc(CHUNK);
   for (let end = size; end > 0; ) {

@@ -17,10 +17,10 @@ export interface JsonBounds {
   readonly fields: number;
 }
 
-/** What JSON holds, up to the bound that it exceeds first, if any. */
+/** Size of JSON, up to the bound that it exceeds first, if any. */
 export interface JsonSize {
   readonly values: number;
-  /** Of all objects together. */
+  /** Fields of all objects together. */
   readonly fields: number;
   readonly exceeded: keyof JsonBounds | undefined;
 }
@@ -42,7 +42,10 @@ function nearQuote(json: Uint8Array, start: number): number {
   return isEscaped(json, quote, start) ? quote + 1 : quote;
 }
 
-/** Where the text that begins at `start`, behind its quote, has its closing quote; at least the length when it has none. */
+/**
+ * Position of the closing quote of the text that begins at `start`, after its opening quote; at least the length when it has
+ * none.
+ */
 function endOfText(json: Uint8Array, start: number): number {
   let at = start;
   let stop = start + LOOKED_AT;

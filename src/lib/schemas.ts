@@ -179,7 +179,7 @@ const OPTIONS = {
   meta: false,
   code: { source: true, lines: true },
 } as const;
-/** What a validator does not read. */
+/** Keywords that a validator does not read. */
 const NOT_IN_VALIDATORS = new Set(['title', 'description', 'default', 'examples', 'topic']);
 
 const require = createRequire(import.meta.url);

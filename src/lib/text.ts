@@ -19,7 +19,7 @@ const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/gu;
 const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\uFFF9-\uFFFB]/u;
 const ALL_HIDDEN = /[\p{Cs}\p{Default_Ignorable_Code_Point}\uFFF9-\uFFFB]/gu;
 
-/** What most texts are made of: nothing of it is hidden. */
+/** Characters of most texts: none of them is hidden. */
 const PLAIN = /^[ -~]*$/;
 
 /** A picture in a text, with the joiners and selectors that make it one: there they can be seen. */
@@ -79,5 +79,5 @@ export function withoutFinalSlashes(text: string): string {
   return text.slice(0, end);
 }
 
-/** How many there are of something, in words: `1 key`, `2 keys`. @param many for what takes more than an `s` */
+/** Count of something, in words: `1 key`, `2 keys`. @param many for a noun that takes more than an `s` */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;

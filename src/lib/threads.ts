@@ -16,7 +16,7 @@ interface AskOptions {
   readonly share: string;
   /** Aborted: a question that still waits is forgotten. */
   readonly signal: AbortSignal;
-  /** Of the question: they are handed over, not copied, so that nothing else may have their memory. */
+  /** Bytes of the question: they are handed over, not copied, so that nothing else may have their memory. */
   readonly bytes?: Uint8Array;
 }
 
@@ -124,7 +124,7 @@ export class Threads<Question extends object, Answer> {
 interface ThreadQuestion {
   /** Milliseconds for the answer, the start of the thread included; absent: any time. */
   readonly limitMs?: number;
-  /** Of the question: they are handed over, not copied, so that nothing else may have their memory. */
+  /** Bytes of the question: they are handed over, not copied, so that nothing else may have their memory. */
   readonly bytes?: Uint8Array | undefined;
 }
 
@@ -184,7 +184,10 @@ export class Thread<Question extends object, Answer> {
   }
 }
 
-/** How far the work of another thread is, and whether it is still wanted: in memory that both see, so that neither waits for the other. */
+/**
+ * Progress of another thread's work, and whether it is still wanted: in memory that both see, so that neither waits for the
+ * other.
+ */
 export class SharedProgress {
   readonly memory: SharedArrayBuffer;
   readonly #numbers: Int32Array;

@@ -47,7 +47,7 @@ export const GENERATE_NANO_BANANA: ToolFacts = {
 };
 
 export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
-  /** Of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
+  /** Model of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
   readonly nanoBananaModel: string | undefined;
   /** Absolute; undefined: no file is written. */
   readonly uploadDir: string | undefined;
@@ -103,7 +103,7 @@ function nanoBananaTool(deps: ImageToolsDeps, decoder: PictureDecoder): McpTool 
   );
 }
 
-/** What a result says of the saved file. A file that cannot be written does not take away the image, which is paid for. */
+/** Note of a result on the saved file. A file that cannot be written does not take away the image, which is paid for. */
 async function saved(
   { uploadDir, telemetry }: ImageToolsDeps,
   { requestId, signal }: CallContext,

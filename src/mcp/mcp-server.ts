@@ -32,7 +32,7 @@ export interface McpCaller extends ToolCaller {
   onFailure(error: ApiError): void;
 }
 
-/** How the answer is to come: whichever fits, or only as one of them. */
+/** Form of the answer: whichever fits, or only one of them. */
 export type ReplyForm = 'either' | 'json' | 'events';
 
 export interface McpServer {
@@ -129,7 +129,7 @@ export function createMcpServer({ tools, version, keepAliveMs, closing, prepare 
 
 type Validators = ReadonlyMap<unknown, Validator<unknown>>;
 
-/** What `params` must be, by method. */
+/** Validators of `params`, by method. */
 const STATELESS_PARAMS: Validators = new Map<unknown, Validator<unknown>>([
   ['tools/call', validateToolCallParams],
   ['tools/list', validateToolListParams],

@@ -74,7 +74,10 @@ async function opened(bytes: Buffer): Promise<Sharp> {
   }
 }
 
-/** What an image from a provider is, by its header. @throws Error for bytes that are no image of a known format */
+/**
+ * Reads the format of a provider's image from its header.
+ * @throws Error for bytes that are not an image of a known format
+ */
 export async function pictureOf(bytes: Buffer): Promise<ReadPicture> {
   const { format: found, width, height, ...more } = await (await opened(bytes)).metadata();
   const format = FORMATS.find((known) => known === found);
@@ -125,7 +128,7 @@ export class PictureDecoder {
     });
   }
 
-  /** The same picture in another format. @throws NotDecoded; Error for a picture that is damaged */
+  /** Converts a picture to another format. @throws NotDecoded; Error for a picture that is damaged */
   async inFormat(picture: ReadPicture, format: ImageFormat, viewer: Viewer): Promise<Picture> {
     if (picture.format === format) return picture;
     const perPixel = format === 'webp' ? BYTES_A_PIXEL.webp : BYTES_A_PIXEL.converted;
@@ -177,7 +180,7 @@ const FORMAT_OF_EXTENSION: Readonly<Record<string, ImageFormat>> = {
 /** Letters and digits first, so that nothing is hidden and nothing is an option; no separators of any system. */
 const FILE_NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .()+-]{0,99}$/u;
 
-/** What file systems take is 255, a suffix included. */
+/** File systems take 255 bytes, a suffix included. */
 const MAX_BYTES = 200;
 
 /** Files of one name. */

@@ -9,7 +9,7 @@ import { exceededBound } from '../lib/json.ts';
 import type { Validator } from '../lib/schemas.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 
-/** Who calls a tool, and from where. */
+/** Caller of a tool, and the address they call from. */
 export interface ToolCaller {
   readonly principal: Principal;
   readonly context: CallContext;
@@ -20,7 +20,7 @@ export interface ToolCaller {
 }
 
 export interface McpTool {
-  /** What `tools/list` shows of it. */
+  /** Entry in `tools/list`. */
   readonly definition: Tool;
   /** Checks the arguments and does the work. @throws ApiError, PolicyFailure, StoreUnavailable */
   call(caller: ToolCaller, args: unknown): Promise<CallToolResult>;
@@ -32,9 +32,9 @@ type ObjectSchema = Pick<Tool['inputSchema'], 'properties' | 'required'>;
 export interface ToolFacts {
   readonly name: string;
   readonly title: string;
-  /** Of the arguments. Its description is the tool's. */
+  /** Schema of the arguments. Its description is the tool's. */
   readonly schema: ObjectSchema & { readonly description: string };
-  /** Of `structuredContent`; absent where the result has none. */
+  /** Schema of `structuredContent`; absent where the result has none. */
   readonly resultSchema?: ObjectSchema;
   /** It changes nothing and costs nothing, so clients may call it without asking. */
   readonly isReadOnly: boolean;
@@ -83,7 +83,7 @@ export function usageMeta(usage: object): object {
 
 export const text = (content: string): CallToolResult['content'][number] => ({ type: 'text', text: content });
 
-/** What is parsed on the serving thread in some 10 ms. */
+/** Bounds of JSON that the serving thread parses in some 10 ms. */
 const BOUNDS = { depth: 200, values: 20_000, fields: 10_000 };
 
 /** Bytes of an answer: clients cut a result at 1 MiB, and to parse much more would keep everyone waiting. */
@@ -104,7 +104,7 @@ export function readAnswer(answer: WrittenAnswer<object>): unknown {
   return JSON.parse(bytes.toString());
 }
 
-/** The same of an answer with pictures. One that is large is parsed on another thread. @throws TransportError, ApiError 503 */
+/** Parses an answer with pictures. A large one is parsed on another thread. @throws TransportError, ApiError 503 */
 export async function readPictures(
   answer: WrittenAnswer<object>,
   parseLarge: (json: Buffer) => ReturnType<Answers['parse']>,

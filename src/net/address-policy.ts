@@ -6,7 +6,10 @@ import { Turns } from '../domain/turns.ts';
 import { getOrMake } from '../lib/collections.ts';
 import { TransportError } from './transport-error.ts';
 
-/** Where a request may connect to: `trusted` anywhere (the operator named it), `public` only to global unicast addresses and to exceptions. */
+/**
+ * Addresses that a request may connect to: `trusted` anywhere (the operator named it), `public` only global unicast addresses
+ * and exceptions.
+ */
 export type AddressPolicy = 'trusted' | 'public';
 
 const V4_RESERVED = [
@@ -113,7 +116,7 @@ const publicLookup =
 
 export interface ConnectorOptions {
   readonly timeoutMs: number;
-  /** What `public` may also reach: single private hosts that the operator has opened. */
+  /** Endpoints that `public` may also reach: single private hosts that the operator has opened. */
   readonly exceptions: readonly Endpoint[];
   /** Default: `lookup` of node:dns. */
   readonly resolve?: Resolve;

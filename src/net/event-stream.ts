@@ -12,7 +12,7 @@ export interface ParsedJson {
   readonly longTexts: ReadonlyMap<string, Uint8Array>;
 }
 
-/** What a stream's reader may take of the process. */
+/** Resources of the process that a stream's reader may use. */
 interface StreamMeans {
   /** Bytes of one event. */
   readonly maxEventBytes: number;
@@ -25,14 +25,17 @@ interface StreamMeans {
 export interface EventSource {
   readonly chunks: AsyncIterable<Buffer>;
   readonly means: StreamMeans;
-  /** Of the events read so far. A consumer that stores them gives the bytes back. */
+  /** Long texts of the events read so far. A consumer that stores them gives the bytes back. */
   readonly longTexts: LongTexts;
 }
 
 /** Text of this length takes, once it is parsed, no more than a stream takes anyway. */
 const SMALL = 8 * 1024;
 
-/** What a text takes once it is parsed: twice as much as itself, and 20 times when it is nothing but empty objects. */
+/**
+ * Memory of a parsed text, as a multiple of the text: it takes twice as much as itself, and 20 times when it contains only
+ * empty objects.
+ */
 const PARSED_FACTOR = 8;
 
 /** A long event is there as it came, as what another thread made of it, and on its way to the caller. */
@@ -114,14 +117,14 @@ const NEW_LINE = Buffer.from('\n');
 const tooLarge = (): TransportError =>
   new TransportError('too_large', 'an event of the stream is too large', { sent: true });
 
-/** Where the last line of a chunk ends, its line end included; 0 when none does. */
+/** End of the last line of a chunk, its line end included; 0 when no line ends in it. */
 function endOfLines(chunk: Buffer): number {
   if (chunk[chunk.length - 1] === LINE_FEED) return chunk.length;
   const end = chunk.lastIndexOf(LINE_FEED) + 1;
   return Math.max(end, chunk.lastIndexOf(CARRIAGE_RETURN) + 1);
 }
 
-/** Where the first line of a chunk ends, its line end left out. */
+/** End of the first line of a chunk, its line end left out. */
 function endOfFirstLine(chunk: Buffer): number {
   const feed = chunk.indexOf(LINE_FEED);
   const line = feed === -1 ? chunk : chunk.subarray(0, feed);
@@ -246,7 +249,7 @@ export class SseParser {
   }
 }
 
-/** What a line says of a field; undefined for a comment or another field. */
+/** Value of a field in a line; undefined for a comment or another field. */
 function fieldValue(field: string, text: string, start: number, end: number): string | undefined {
   const colon = start + field.length;
   if (!text.startsWith(field, start)) return undefined;
@@ -283,7 +286,7 @@ export class LongTexts {
     return this.#texts.size === 0;
   }
 
-  /** What they take. */
+  /** Bytes of the texts. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -27,7 +27,7 @@ export class Connection {
   /** Bytes of the answer so far. */
   #bytes = 0;
 
-  /** The same connector, whose socket is read so. */
+  /** Returns the connector with its socket read in this way. */
   watched(connect: buildConnector.connector): buildConnector.connector {
     return (target, callback) => {
       connect(target, (...result) => {
@@ -128,7 +128,7 @@ export interface GatheredResponse {
   readonly kind: 'gathered';
   readonly status: number;
   readonly headers: ResponseHeaders;
-  /** Of an answer that is no success, or no stream where one was asked for: its first 64 KiB. */
+  /** Body of an answer that is not a success, or not a stream where one was asked for: its first 64 KiB. */
   readonly body: Buffer;
   /** The body, decoded as UTF-8 when it is read. */
   readonly text: string;
@@ -150,14 +150,14 @@ export type OutboundResponse = GatheredResponse | StreamedResponse;
 
 interface ExchangeOptions {
   readonly stream: boolean;
-  /** Of a whole answer, or of one event of a stream; a stream in all may have four times as many. */
+  /** Most bytes of a whole answer, or of one event of a stream; a stream in all may have four times as many. */
   readonly maxResponseBytes: number;
   readonly totalTimeoutMs: number;
   /** On whose behalf. */
   readonly share: string;
   readonly signal: AbortSignal;
   readonly room: Room;
-  /** What the request carries. */
+  /** Secret that the request carries. */
   readonly secret: string | undefined;
   readonly parseLarge: (json: Buffer) => Promise<ParsedJson>;
 }
@@ -210,7 +210,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #only: Buffer | undefined;
   readonly #gathered = new GrowingBytes();
   #maxBytes = 0;
-  /** What is behind them is dropped. */
+  /** Bytes of the body that are kept; the rest is dropped. */
   #keptBytes = Number.POSITIVE_INFINITY;
   #bytes = 0;
   #pieces = 0;
@@ -292,7 +292,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve(gatheredResponse(this.#status, this.#headers, body));
   }
 
-  /** Of an answer that is no success, the words are scrubbed instead, once they are read. */
+  /** Blots the secret out of a success; the words of any other answer are scrubbed instead, once they are read. */
   #withoutSecret(bytes: Buffer): void {
     const { secret = '' } = this.#options;
     if (this.#status <= 299 && secret.length >= LEAST_SECRET) blotOut(bytes, secret);
@@ -371,7 +371,7 @@ interface ChunkSource {
 }
 
 const HIGH_WATER_BYTES = 64 * 1024;
-/** What a chunk takes next to its bytes: it is a view of a larger buffer. */
+/** Memory that a chunk takes in addition to its bytes: it is a view of a larger buffer. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 interface Waiter {

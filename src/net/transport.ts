@@ -24,7 +24,7 @@ export interface TransportOptions {
   readonly maxConnections?: number;
   /** Hosts that requests to public addresses may reach although their address is private; default: none. */
   readonly privateExceptions?: readonly Endpoint[];
-  /** Of names for requests to public addresses; default: its own. */
+  /** Look-ups of names for requests to public addresses; default: its own. */
   readonly lookUps?: LookUps;
 }
 
@@ -47,7 +47,7 @@ export interface SendOptions {
   /** On whose behalf: the organization that shares other threads with the others. */
   readonly share: string;
   readonly room: Room;
-  /** What the request carries: it is blotted out of a success that echoes it. */
+  /** Secret that the request carries: it is blotted out of a success that echoes it. */
   readonly secret?: string | undefined;
   /** Milliseconds for this exchange in place of the transport's own. */
   readonly totalTimeoutMs?: number;
@@ -96,7 +96,7 @@ export function createTransport(options: TransportOptions): Transport {
   const pools = new LRUCache<string, Pool>({
     max: MAX_POOLS,
     dispose: (pool, _, reason) => {
-      if (reason === 'evict') void pool.close(); // What runs on it may finish.
+      if (reason === 'evict') void pool.close(); // Calls that run on it may finish.
     },
   });
 

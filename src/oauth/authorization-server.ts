@@ -44,19 +44,19 @@ export interface AuthorizationServerDeps extends Pick<AdapterDeps, 'store' | 'cl
   readonly fetch: NonNullable<Configuration['fetch']>;
 }
 
-/** What is on its way through the provider: it calls back without saying for which request. */
+/** Request on its way through the provider, which calls back without naming the request. */
 interface UnderWay {
   readonly admissions: Map<string, Admission>;
   readonly clientIds: WeakMap<IncomingMessage, string>;
   readonly pending: AsyncLocalStorage<Write[]>;
 }
 
-/** What a member is asked to allow. */
+/** Consent that a member is asked for. */
 export interface ConsentRequest {
   readonly id: string;
   readonly clientId: string;
   readonly clientName: string;
-  /** Where the answer goes. */
+  /** Destination of the answer. */
   readonly redirectUri: string;
 }
 
@@ -118,7 +118,7 @@ export class AuthorizationServer {
     }
   }
 
-  /** What the browser that sends the request was led here to allow; undefined: nothing, or it took too long. */
+  /** Consent that the browser sending the request was led here to give; undefined: none, or it took too long. */
   async consentRequest(req: IncomingMessage, res: ServerResponse): Promise<ConsentRequest | undefined> {
     try {
       const { uid, params, result } = await this.#provider.interactionDetails(req, res);
@@ -228,7 +228,7 @@ function alwaysAsk(): interactionPolicy.Prompt[] {
   return policy;
 }
 
-/** What is wrong with an application's request, for a person. */
+/** Fault of an application's request, for a person. */
 function faultText(error: Error, description: string | undefined): string {
   const { cause, message } = error;
   if (error instanceof errors.InvalidClient && cause === undefined) {

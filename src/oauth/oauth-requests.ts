@@ -1,4 +1,5 @@
-// What clients send, brought into the one form that the authorization server takes: clients differ more than the standards say.
+// Requests of clients, brought into the one form that the authorization server takes: clients differ more than the standards
+// admit.
 
 import type { Configuration } from 'oidc-provider';
 import { checkContent } from '../domain/check-shape.ts';
@@ -39,7 +40,7 @@ export function authorizationParams(given: URLSearchParams): URLSearchParams {
   return params;
 }
 
-/** The same for a request of a token. */
+/** Brings a token request into that form. */
 export function tokenParams(given: URLSearchParams): URLSearchParams {
   const params = new URLSearchParams(given);
   withPlainResource(params);
@@ -118,7 +119,7 @@ export function registrationOf(body: unknown): Registration | string {
   const isNative = kind === 'native' || uris.some(isOfThisMachine);
   return {
     metadata: {
-      // Who says nothing of grants can refresh what it gets: else a person would have to consent every hour.
+      // A client that states no grants can refresh its tokens: otherwise a person would have to consent every hour.
       grant_types: ['authorization_code', 'refresh_token'],
       ...given,
       // A program wrote it, for people to read.

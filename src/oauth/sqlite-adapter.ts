@@ -22,13 +22,13 @@ import { redirectFault } from './oauth-requests.ts';
 export interface AdapterDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly clock: Clock;
-  /** Of the clients that are being registered, by their ids. */
+  /** Admissions of the clients that are being registered, by the clients' ids. */
   readonly admissions: ReadonlyMap<string, Admission>;
-  /** Where the writes of a request wait for its end; without it, each is made at once. */
+  /** Writes of a request, which wait for its end; without it, each is made at once. */
   readonly pending?: AsyncLocalStorage<Write[]>;
 }
 
-/** Who registers a client, and what is done in the transaction that stores it: it refuses the client by throwing. */
+/** Registrant of a client, and the work done in the transaction that stores it: it refuses the client by throwing. */
 export interface Admission {
   readonly registrant: Registrant;
   readonly admit: (db: Database, client: { readonly id: string; readonly name: string }, now: number) => void;
@@ -55,12 +55,12 @@ const SWEPT = 10;
 /** The ids of all other models are what the holder shows: cookies, codes and tokens. They are stored hashed. */
 const PUBLIC_IDS = ['Client', 'Grant'];
 
-/** What a grant gives. */
+/** Models that a grant gives. */
 const GIVEN = ['AuthorizationCode', 'AccessToken', 'RefreshToken', 'ClientCredentials'];
 
 const always = (): boolean => true;
 
-/** Where `oidc-provider` keeps one of its models: in SQLite, with nothing in clear that could be used. */
+/** Store of one of the models of `oidc-provider`: in SQLite, with nothing usable in clear. */
 export class SqliteAdapter implements Adapter {
   readonly #model: string;
   readonly #deps: AdapterDeps;
@@ -95,10 +95,10 @@ export class SqliteAdapter implements Adapter {
   }
 
   async findByUserCode(): Promise<undefined> {
-    // Of the device flow, which there is not.
+    // The device flow looks for this, and is not offered.
   }
 
-  /** Who uses something twice ends its grant, and with it what the first one got. */
+  /** A second use of an item ends its grant, and with it everything that the first use obtained. */
   consume(id: string): Promise<void> {
     const idHash = this.#idOf(id);
     return this.#write({
@@ -177,7 +177,7 @@ export class SqliteAdapter implements Adapter {
     return PUBLIC_IDS.includes(this.#model) ? id : hashOAuthSecret(id);
   }
 
-  /** What ends the item: its grant, or the client that acts by itself. */
+  /** Returns the id with which the item ends: its grant's, or that of the client that acts by itself. */
   #grantOf({ grantId, clientId }: AdapterPayload): string | null {
     return (this.#model === 'ClientCredentials' ? clientId : grantId) ?? null;
   }

@@ -14,9 +14,9 @@ export interface PolicyBundle {
   readonly digest: string;
   /** It has a package `custom`, which may look at the facts of the request. */
   readonly takesFacts?: boolean | undefined;
-  /** What its makers call it; undefined: nothing. */
+  /** Name that its makers gave it; undefined: none. */
   readonly revision?: string | undefined;
-  /** What its signature states; undefined: it has none, or nobody asked for it. */
+  /** Content of its signature; undefined: it has none, or nobody asked for it. */
   readonly signedAs?: SignedAs | undefined;
 }
 

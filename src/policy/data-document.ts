@@ -59,7 +59,7 @@ export function dataDocument(subjects: readonly SubjectText[]): DataDocument {
   return { text, digest: hash('sha256', text) };
 }
 
-/** What canonical texts are made of. Objects are maps, so that no key (`__proto__`) can vanish into a prototype. */
+/** Values that canonical texts are made of. Objects are maps, so that no key (`__proto__`) can vanish into a prototype. */
 export type Canonical = string | number | true | readonly Canonical[] | ReadonlyMap<string, Canonical>;
 
 /** JSON with sorted keys and no blanks: equal values have equal texts. */
@@ -101,7 +101,7 @@ function ruleSet(rules: readonly PolicyRule[]): Canonical {
 
 const emptySection = (): Section => ({ rules: [], entries: new Map(), prefixes: new Map(), conditions: new Map() });
 
-/** Of a kind whose entries are whole names, or prefixes of some. */
+/** Members of a kind whose entries are whole names, or prefixes of some. */
 const entryMembers = ({ rules, entries, prefixes }: Section): Canonical =>
   new Map<string, Canonical>([
     ['rules', rules],

@@ -80,7 +80,7 @@ const firstNames = (standing: ReadonlyMap<string, readonly string[]>): string[] 
 
 const sortedSet = (items: readonly string[]): string[] => [...new Set(items)].sort();
 
-/** What people call rules and groups, by their ids; rules without a description are missing. */
+/** Names that people gave to rules and groups, by their ids; rules without a description are missing. */
 export type RuleNames = ReadonlyMap<string, string | null>;
 
 /** The ids of all that the sentence names. */
@@ -142,10 +142,10 @@ const WORDING: Readonly<Record<RuleType, (reason: NamedReason) => string>> = {
   },
 };
 
-/** What the policy says of a candidate without tags. */
+/** The policy's value for a candidate without tags. */
 const NO_TAGS = 'tags=unknown';
 
-/** Of several candidates some may have no tag to name. */
+/** Among several candidates some may have no tag to name. */
 const withoutUnknown = (reason: NamedReason): NamedReason => ({
   ...reason,
   values: reason.values.filter((value) => value !== NO_TAGS),
@@ -200,7 +200,10 @@ const VALUE_TEXT: Readonly<Record<DenialReason['kind'], (value: string) => strin
 /** A value of a violation, for people. */
 export const valueText = (kind: DenialReason['kind'], value: string): string => VALUE_TEXT[kind](value);
 
-/** What a decision on record permitted: a candidate that no violation names; one without a candidate counts for all (schemas/policy/decision.json). */
+/**
+ * Candidates that a decision on record permitted: a candidate that no violation names; a violation without a candidate counts
+ * for all (schemas/policy/decision.json).
+ */
 export function permittedBy({ candidates }: PolicyInput, violations: readonly PolicyViolation[]): string[] {
   const named = new Set(violations.map(({ candidate }) => candidate));
   return named.has(undefined) ? [] : candidates.flatMap(({ id }) => (named.has(id) ? [] : [id]));

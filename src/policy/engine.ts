@@ -72,13 +72,13 @@ interface Pool {
 }
 
 /**
- * Where the document is not loaded yet, an instance is loaded again, if its memory suits the document: for one that was asked for
- * lately the least recently used, for a stranger that of the stranger before, so that keys that call once push nothing out and
+ * If the document is not loaded, an instance whose memory suits it is loaded again: for a document that was asked for lately
+ * the least recently used one, for a stranger that of the stranger before, so that keys that call once push nothing out and
  * keep to memory that the processor has at hand.
  */
 function createPool(module: WebAssembly.Module, maxInstances: number, ownData: string | undefined): Pool {
   const instances = new Map<string, PolicyInstance>();
-  /** Of the instances that are in the pool. */
+  /** Memory pages of the instances in the pool. */
   let pooledPages = 0;
   /** Digests of the last strangers. */
   const strangers = new Set<string>();
@@ -220,7 +220,7 @@ const MAX_RESULT_BYTES = 16 * 1024 * 1024;
 /** `JSON.stringify` escapes a lone surrogate so; the evaluator cannot read it. */
 const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
-/** What an evaluation gave; what is made of it is to be frozen. */
+/** Result of an evaluation; anything made of it is to be frozen. */
 export interface PolicyAnswer {
   readonly result: unknown;
 }

@@ -3,7 +3,7 @@ import type { PolicyCandidate, PolicyFacts, PolicyInput, PolicySubject } from '.
 import { deepFreeze } from '../lib/collections.ts';
 import type { DataDocument } from './data-document.ts';
 
-/** What rules may look at in a candidate, and a candidate may lack. */
+/** Attributes of a candidate that rules may look at, and that it may lack. */
 export type CandidateAttribute = Exclude<keyof PolicyCandidate, 'id' | 'names' | 'provider_names' | 'free'>;
 
 /** The texts of inputs that are frozen throughout. */
@@ -30,8 +30,8 @@ export function policyCandidate(mapping: Mapping): PolicyCandidate {
 }
 
 /**
- * What is asked: `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which the call came; `facts`
- * of the request, where the policy takes them.
+ * Question to the policy: `clientIp` is canonical, or null when unknown; subjects come outermost first; `tool` by which the
+ * call came; `facts` of the request, where the policy takes them.
  */
 type Question = readonly [
   action: PolicyInput['action'],

@@ -26,7 +26,7 @@ export function createPdp(bundle: PolicyBundle = readBundle(), options?: Pick<En
   if (bundleDigest(bundle) !== bundle.digest)
     throw new PolicyFailure('The policy is not the one that its digest names.');
   const engine = createWasmEngine(bundle.wasm, { ...options, ownData: bundle.data });
-  /** What was made of an answer; the engine gives the same answer only to the same question. */
+  /** Decisions made of answers; the engine gives the same answer only to the same question. */
   const decisions = new WeakMap<PolicyAnswer, PolicyDecision>();
   const lists = new WeakMap<PolicyAnswer, readonly string[]>();
   return {
@@ -108,7 +108,7 @@ function sortedViolations(violations: PolicyViolation[]): PolicyViolation[] {
 const violationKey = ({ scope, group, kind, effect, candidate, ruleIds, values }: PolicyViolation): string =>
   JSON.stringify([scope, ...(group === undefined ? [] : [group]), kind, effect, candidate ?? null, ruleIds, values]);
 
-/** What is known of the policy in force. Times are epoch ms. */
+/** Status of the policy in force. Times are epoch ms. */
 export interface PolicyStatus {
   /** The bundle digest. */
   readonly digest: string;

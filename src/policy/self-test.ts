@@ -175,7 +175,7 @@ function outcomeOf(
   );
   const { permitted, violations } = pdp.decide(call, data);
   const listed = pdp.permitted(call, data);
-  // What a package `custom` denies besides, at this moment and of this call, is its own business.
+  // A package `custom` may deny more, at this moment and for this call: that is its own concern.
   const ofRules = violations.filter(({ kind }) => kind !== 'custom');
   const [violation] = ofRules;
   if (violation === undefined) {

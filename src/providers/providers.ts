@@ -10,7 +10,7 @@ import type { Adapter, BaseUrl } from './wire/adapter.ts';
 
 /** Someone who serves models: how to talk to it, and where. */
 export interface Provider {
-  /** By which mappings mean it. */
+  /** Id by which mappings refer to it. */
   readonly id: string;
   readonly wire: WireFormat;
   readonly adapter: Adapter;
@@ -21,7 +21,7 @@ export interface Provider {
   readonly namedFields: ReadonlySet<string>;
 }
 
-/** What a call to a provider authenticates with. */
+/** Credential of a call to a provider. */
 export interface Credential {
   /** `service`: the operator's; `byok`: the customer's own. */
   readonly source: 'service' | 'byok';
@@ -68,7 +68,7 @@ export function parseBaseUrl(text: string): BaseUrl {
   return { origin: url.origin, path: url.pathname.replace(/\/+$/, '') };
 }
 
-/** How a provider is spoken to; one that has no dialect of its own is known by no id. */
+/** Returns a provider's adapter; a provider without a dialect of its own is not known by any id. */
 export function adapterFor(wire: WireFormat, providerId: string): Adapter {
   switch (wire) {
     case 'anthropic':
@@ -80,7 +80,7 @@ export function adapterFor(wire: WireFormat, providerId: string): Adapter {
   }
 }
 
-/** What is known of one provider before any organization is. */
+/** Facts about one provider before any organization is known. */
 interface Known {
   readonly provider: Provider;
   readonly credential: Credential | undefined;

@@ -24,7 +24,7 @@ interface EndedCall {
 
 const TOKEN_TYPES = ['input', 'cached_input', 'cache_write_input', 'output', 'reasoning'] as const;
 
-/** What a dispatched call came to. */
+/** Result of a dispatched call. */
 interface SettledCall extends EndedCall {
   /** Milliseconds from its opening. */
   readonly durationMs: number;
@@ -49,14 +49,14 @@ const MAX_RULES = 500;
 export interface WatchedBudget {
   readonly labels: { readonly scope: string; readonly id: string; readonly limit: 'all_time' | 'recurring' };
   readonly limitUsd: number;
-  /** Of a recurring limit: in the window that runs. */
+  /** Amount spent; for a recurring limit, in the current window. */
   readonly spentUsd: number;
 }
 
-/** What the product is and holds at the moment, read when someone looks. */
+/** The product's version and current state, read when someone looks. */
 interface ProductState {
   readonly version: string;
-  /** Of the checkout or image: the first seven digits, or `unknown`. */
+  /** Commit of the checkout or image: the first seven digits, or `unknown`. */
   readonly commit: string;
   /** Number of the newest migration. */
   readonly schema: number;
@@ -109,9 +109,9 @@ export interface Metrics {
   /** A timer came so many seconds late. */
   loopDelayed(seconds: number): void;
   overReserved(): void;
-  /** What decisions say that a rule in mode `report` would have changed. */
+  /** Counts the changes that a rule in mode `report` would have made to decisions. */
   reported(reports: ReportedRule): void;
-  /** What was written to the file of decisions, and what was left out. */
+  /** Counts the decisions that were written to the file, and those that were left out. */
   decisionsFiled(decisions: { readonly written: number; readonly dropped: number }): void;
   /** Adds what can be read at any moment; once. */
   watch(watched: ProductState): void;
@@ -242,7 +242,7 @@ export const METRICS = {
   ),
 };
 
-/** What events move, by registry: several containers may live in one process. */
+/** Instruments that events move, by registry: several containers may live in one process. */
 function instruments(registers: Registry[]) {
   /** Counted apart, by the labels in their order, and handed over when someone looks. */
   const counts = (metric: CounterConfiguration<string>): Tally => {
@@ -333,7 +333,7 @@ function watch(watched: ProductState, registers: Registry[]): void {
   });
 }
 
-/** Of all containers in the process; once begun, its collection cannot be ended. */
+/** Registry of all containers in the process; once begun, its collection cannot be ended. */
 let ofProcess: Registry | undefined;
 
 function processRegistry(): Registry {
@@ -351,7 +351,7 @@ function labelsOf(target: MetricTarget | undefined): { provider: string; model: 
   return target.custom ? CUSTOM : { provider: target.providerId, model: target.modelId };
 }
 
-/** Of a status: `2xx`. */
+/** Class of a status: `2xx`. */
 const STATUS_CLASSES = ['0xx', '1xx', '2xx', '3xx', '4xx', '5xx'];
 const classOf = (status: number): string => STATUS_CLASSES[Math.floor(status / 100)] ?? 'other';
 

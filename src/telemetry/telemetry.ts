@@ -14,7 +14,7 @@ type LogStream = ReturnType<typeof pino.destination>;
 interface TelemetryOptions {
   /** Least severe level that is written. */
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  /** Where the access log goes: a file's path, `stdout`, or `off`. */
+  /** Target of the access log: a file's path, `stdout`, or `off`. */
   accessLog: string;
 }
 
@@ -29,22 +29,22 @@ interface AccessRecord {
   /** True when the client left before the answer was complete. */
   aborted: boolean;
   clientIp: string | null;
-  /** Of who called the gateway, or the management host. */
+  /** Key of the caller of the gateway, or of the management host. */
   keyId: string | undefined;
   masterKeyId: string | undefined;
-  /** Of who is signed in at the pages. */
+  /** Member who is signed in at the pages. */
   memberId: string | undefined;
   /** The MCP tool that was called. */
   tool: string | undefined;
   callId: string | undefined;
   decisionId: string | undefined;
-  /** Who served the call. */
+  /** Provider that served the call. */
   provider: string | undefined;
   model: string | undefined;
-  /** Of the policy, and why it denied: `deny_models`. */
+  /** Outcome of the policy, and its reason for a denial: `deny_models`. */
   outcome: 'permit' | 'deny' | undefined;
   reason: string | undefined;
-  /** Of the call, in USD. */
+  /** Cost of the call, in USD. */
   cost: string | undefined;
   code: string | undefined;
 }
@@ -53,7 +53,7 @@ export interface AttemptFailure {
   readonly errorType: string;
   /** Our words and the system's. */
   readonly detail: string;
-  /** What the caller reads, which may quote the upstream and with it the prompt: logged at `debug` alone. */
+  /** The caller's message, which may quote the upstream and with it the prompt: logged at `debug` alone. */
   readonly said: string;
 }
 
@@ -192,7 +192,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       if (failure === undefined) return;
       const { cause, explanation, isUnreached } = failure;
       const fields = { provider, variable: source, cause };
-      // Who runs offline knows it.
+      // An operator who runs offline knows it.
       if (isUnreached) log.info(fields, `${source} could not be checked: ${explanation}`);
       else log.warn(fields, `${source} does not work: ${explanation}`);
     },
@@ -243,7 +243,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
 export interface Section {
   readonly what: string;
   readonly ms: number;
-  /** Of what it worked on, where that has a size. */
+  /** Size of its input in bytes, if it has one. */
   readonly bytes?: number;
 }
 
@@ -264,9 +264,9 @@ interface LateLook {
 }
 
 interface EventLoopListener {
-  /** How much later than it should a timer came, in milliseconds; many times a second. */
+  /** Reports a timer's delay, in milliseconds; many times a second. */
   onDelay(delayMs: number): void;
-  /** The same of one that came more than 200 ms late, with what is known to have run. */
+  /** Reports a timer that came more than 200 ms late, with the work known to have run. */
   onLate(delayMs: number, ran: readonly Section[]): void;
 }
 

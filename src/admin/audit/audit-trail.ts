@@ -7,7 +7,10 @@ import type { Role } from '../../store/db/tables.ts';
 import type { MasterKeyCredential } from '../../store/tenants/master-key-records.ts';
 import { listOrganizations } from '../../store/tenants/tenants.ts';
 
-/** Who administers: a master key, with the role that its maker has now, a signed-in member, or the person at this machine's command line. */
+/**
+ * The administrator: a master key with its maker's present role, a signed-in member, or the person at this machine's command
+ * line.
+ */
 export type Actor =
   | ({ readonly kind: 'master_key' } & MasterKeyCredential)
   | { readonly kind: 'person'; readonly organizationId: string; readonly memberId: string; readonly role: Role }
@@ -74,7 +77,7 @@ export function checkIsOwner(actor: Actor): void {
   if (roleOf(actor) !== 'owner') throw permissionDenied('Only an owner can change the organization.');
 }
 
-/** What management changes, and what it does to it. */
+/** Targets that management changes, and its actions on each. */
 const DONE = {
   organization: ['create', 'update'],
   project: ['create', 'update', 'delete'],
@@ -103,10 +106,10 @@ const DONE = {
 
 export type AuditTargetType = keyof typeof DONE;
 
-/** Of the installation, not of one organization. */
+/** Targets of the installation, not of one organization. */
 type ServerTargetType = 'pepper' | 'encryption_key' | 'database' | 'policy_bundle';
 
-/** What is done to a type of target. */
+/** Actions on a type of target. */
 export type Done<Type extends AuditTargetType> = (typeof DONE)[Type][number];
 
 /** Every action of the audit log: `key.create`. */
@@ -178,7 +181,7 @@ function authorOf(actor: Actor | Person | Job): Pick<NewAuditEntry, 'actorKind' 
   }
 }
 
-/** Who runs this process, by the operating system. */
+/** The operating system's user that runs this process. */
 function systemUser(): string {
   try {
     return plainText(userInfo().username);

@@ -46,7 +46,7 @@ const parsed = (json: string | null): State => (json === null ? null : JSON.pars
 /** The fields by one of which each kind of target is known to people. */
 const NAME_FIELDS = ['name', 'email', 'description', 'label', 'displayName', 'target'];
 
-/** What the target was called after the change, or before its end. */
+/** The target's name after the change, or before its end. */
 function targetName(state: State): string | null {
   for (const field of NAME_FIELDS) {
     const name = entryOf(state ?? {}, field);

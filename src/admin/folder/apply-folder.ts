@@ -62,7 +62,7 @@ function recordApply(db: Database, actor: Actor, plan: FolderPlan, revision: str
   recordChange(db, actor, 'policy', 'apply', { before, after }, now);
 }
 
-/** Of one owner, who may have left since the plan was made. */
+/** Changes rules of one owner, who may have left since the plan was made. */
 function changeRulesOf(db: Database, actor: Actor, changes: readonly DoneRule[], source: string, now: number): void {
   const [first] = changes;
   if (first === undefined) return;
@@ -127,7 +127,7 @@ export const planView = (plan: FolderPlan, access: AccessDiff | null): PolicyPla
     access,
   );
 
-/** The same of a plan that was done. */
+/** The view of a plan that was applied. */
 export const appliedView = ({ plan, done }: AppliedPlan, access: AccessDiff | null): PolicyPlan =>
   shown(
     plan,

@@ -60,7 +60,7 @@ function written(record: RuleRecord): FolderOwner['rules'][string] {
   };
 }
 
-/** Whose rules a policy folder states. */
+/** An owner whose rules a policy folder states. */
 interface StatedOwner {
   /** JSON pointer into the folder's document. */
   readonly pointer: string;

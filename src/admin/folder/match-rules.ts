@@ -13,7 +13,7 @@ export interface RuleMatch {
 }
 
 export interface FolderClaim {
-  /** What the folder calls itself. */
+  /** The name that the folder gives itself. */
   readonly source: string;
   /** Whether rules that no folder states are removed. */
   readonly prune: boolean;
@@ -84,7 +84,7 @@ function adoptable(
   return adopted;
 }
 
-/** What a stored rule says. */
+/** The content of a stored rule. */
 export const contentOf = ({ ruleType, ruleValue, status, mode, description }: RuleRecord): RuleContent =>
   readRule({ ruleType, ruleValue, status, mode, description });
 

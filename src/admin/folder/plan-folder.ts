@@ -20,7 +20,7 @@ import {
 import { OwnerNames, rulePointer, statedOwners } from './live-folder.ts';
 import { matchRules, type RuleMatch } from './match-rules.ts';
 
-/** What a folder calls itself that does not say. */
+/** Default name of a folder that states none. */
 const DEFAULT_SOURCE = 'policy';
 
 export const sourceOf = ({ source = DEFAULT_SOURCE }: PolicyFolder): string => source;
@@ -40,7 +40,7 @@ export interface PlacedText {
 
 export type PlannedRule = RuleMatch & { readonly owner: RuleOwner; readonly subject: RuleSubject };
 
-/** What an apply of a folder does, as of a revision of the organization's rules. */
+/** The effect of applying a folder, for one revision of the organization's rules. */
 export interface FolderPlan {
   readonly source: string;
   /** SHA-256 of what the folder states, hex. */
@@ -52,7 +52,7 @@ export interface FolderPlan {
   readonly warnings: readonly PlacedText[];
 }
 
-/** What is wrong at a place, or, if it is `refused`, what the actor may not do there. */
+/** A fault at a place, or, if `refused`, an action that the actor may not do there. */
 interface FolderFault extends PlacedText {
   readonly refused: boolean;
 }
@@ -68,8 +68,8 @@ export class FolderFaults extends ApiError {
 }
 
 /**
- * What an apply of the folder would do to the organization's rules as they are, after all checks of an ordinary write; writes
- * nothing. 403 for developers, 409 when the rules or the folder are not those that were reviewed.
+ * Plans an apply of the folder to the organization's present rules, after all checks of an ordinary write; writes nothing. 403
+ * for developers, 409 when the rules or the folder are not those that were reviewed.
  * @throws FolderFaults naming all faults
  */
 export function readFolderPlan(

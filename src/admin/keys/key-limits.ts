@@ -31,7 +31,7 @@ type PresentLimits = Pick<
 
 const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
 
-/** What a field of a limit must be, for the answer to a wrong one. */
+/** The rule for a field of a limit, for the answer to a wrong value. */
 export const LIMIT_EXPLANATIONS = [
   { at: /\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
   { at: /\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },

@@ -199,7 +199,7 @@ export const changeKeyEnd = (
 /** Longest overlap, in ms (src/admin/README.md, "rolling with an overlap"). */
 const MAX_OVERLAP = 7 * 86_400_000;
 
-/** How a key is rolled. */
+/** Options for rolling a key. */
 interface Roll extends SecretWrite {
   /** Epoch ms: until then the present secret is accepted too. Without it, it ends at once, as one that an earlier roll kept does. */
   readonly oldEndsAt?: number | null;
@@ -313,8 +313,8 @@ function limitsOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPa
 }
 
 /**
- * Who owns a new key: the member that is named, or the one who made the master key; the command line always names one.
- * 404 for no member of the organization, 403 where the actor may make no keys for the member.
+ * The owner of a new key: the member that is named, or the maker of the master key; the command line always names one. 404 for
+ * a member that the organization does not have, 403 where the actor may make no keys for the member.
  */
 export function ownerOfNewKey(db: Database, actor: Actor, createdBy: string | undefined): string {
   if (createdBy === undefined) {

@@ -1,7 +1,7 @@
 import { generateSecret, hashSecret, maskSecret, type Pepper, type SecretKind } from '../../domain/id.ts';
 import type { StoredSecret } from '../../store/db/tables.ts';
 
-/** What a new secret needs: the time in epoch ms, and the pepper under which it is hashed. */
+/** Inputs for a new secret: the time in epoch ms, and the pepper under which it is hashed. */
 export interface SecretWrite {
   readonly now: number;
   readonly pepper: Pepper;

@@ -11,7 +11,7 @@ import { type CallFilter, type DecidedCall, readAllDecided, searchDecided } from
 import { DECISION_PATH, decisionEntry } from './log-view.ts';
 
 export interface DecisionFileOptions extends RotatedFileOptions {
-  /** Where the ledger was when the server started: the first file begins there. */
+  /** The ledger's position when the server started: the first file begins there. */
   readonly begin: FollowPosition;
   /** Calls that may wait to be written; of more, the oldest are left out. */
   readonly maxBehind?: number;
@@ -28,7 +28,7 @@ export interface FileProgress {
   readonly fault?: string;
 }
 
-/** Where the file goes on, as it is kept next to it. `size` is that of the file when it was kept. */
+/** The position at which the file continues, kept next to it. `size` is the file's size when it was kept. */
 interface KeptPosition extends FollowPosition {
   readonly size: number;
 }
@@ -91,7 +91,7 @@ export class DecisionFile {
     return lines.length;
   }
 
-  /** Where it was, or where the ledger was at the start when there was no such file. */
+  /** The kept position, or the ledger's position at the start if there is no such file. */
   #readPosition(): FollowPosition {
     const kept = readKept(this.#positionPath);
     if (kept === undefined) {

@@ -16,7 +16,7 @@ import type { DecisionFileOptions, FileProgress } from './decision-file.ts';
 /** Between two pieces of work, in ms: a gateway that was just brought up to date has many. */
 const PAUSE_MS = 20;
 const LIMIT_MS = 30_000;
-/** How long the last look may take when the job ends. */
+/** Longest time for the last look when the job ends, in ms. */
 const LAST_MS = 10_000;
 /** Among those who take turns. */
 const CALLER = 'what follows calls';
@@ -42,9 +42,9 @@ interface FollowingDeps extends FollowWorkerData {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly turns: Turns;
   readonly telemetry: Pick<Telemetry, 'warn' | 'info' | 'reported' | 'decisionsFiled'>;
-  /** How often is looked for calls to index and to count, in ms. */
+  /** Time between two looks for calls to index and to count, in ms. */
   readonly everyMs?: number;
-  /** The same for calls to write to the file. */
+  /** Time between two looks for calls to write to the file, in ms. */
   readonly fileEveryMs?: number;
 }
 

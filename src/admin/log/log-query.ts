@@ -99,7 +99,7 @@ export function readRefusedListRequest(db: Database, actor: Actor, query: unknow
   return { filter: { organizationId, keyId, memberId, statusCode, errorCode: code, from, to }, page };
 }
 
-/** Whose call may be shown. */
+/** Callers whose calls may be shown. */
 export interface SeenBy {
   readonly organizationId: string;
   /** Undefined: everyone's. */

@@ -66,7 +66,7 @@ interface EvidenceRequest {
   readonly search: LogRequest | undefined;
 }
 
-/** Of a rule that the owner has not 404, as is what the actor may not see of it. */
+/** 404 for a rule that the owner does not have, or that the actor may not see. */
 export function readEvidenceRequest(
   db: Database,
   actor: Actor,

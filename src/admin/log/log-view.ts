@@ -29,7 +29,7 @@ import type { LogRequest, RefusedListRequest, SeenBy } from './log-query.ts';
 /** The entry point of the policy. */
 export const DECISION_PATH = 'gateway/authz/decision';
 
-/** What calls and decisions are shown with alike. */
+/** Fields that calls and decisions share. */
 function common(call: LoggedCall) {
   const { cost, priceUnknown, providerId: provider, modelId: model } = call;
   const { requestId, clientRequestId, projectId, keyId, memberId, action, tool, requestedModel } = call;

@@ -26,12 +26,12 @@ export interface SeenRefusal {
   readonly route: string | undefined;
   readonly body: unknown;
   readonly clientAddress: string | null;
-  /** Who counts as one caller where no key is known. */
+  /** The caller's network: one caller, where no key is known. */
   readonly network: string;
   readonly userAgent: string | undefined;
 }
 
-/** Whose a key is that was named, whether it may be used or not. */
+/** Owner of a key that was named, usable or not. */
 interface KnownKey {
   readonly organizationId: string;
   readonly projectId: string;
@@ -72,7 +72,7 @@ const cleanPath = (path: string): string =>
 
 const LONGEST = { quoted: 4096, message: 300, model: 128, agent: 128 };
 
-/** What was answered, without what it quotes of the request. */
+/** The answer's message, without text quoted from the request. */
 function cleanMessage({ message, param, path }: SeenRefusal): string | null {
   // One that repeats the name of a field may be as long as a body.
   if (message === undefined || message.length > LONGEST.quoted) return null;
@@ -163,7 +163,7 @@ const ALLOWED = {
   unknown: { burst: 200, perMinute: 2 },
 } as const satisfies Record<string, Allowance>;
 
-/** Whose allowances are remembered. */
+/** Most callers whose allowances are remembered. */
 const MAX_CALLERS = 10_000;
 
 class Bucket {

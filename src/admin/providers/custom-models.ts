@@ -42,7 +42,7 @@ const DEFAULT_CONTENT: Omit<CustomModelContent, 'displayName'> = {
   status: 'active',
 };
 
-/** What is said of a model after a change; 400 for a price that is none and for fields that contradict each other. */
+/** The model's content after a change; 400 for an invalid price and for fields that contradict each other. */
 function changedContent(before: CustomModelContent, patch: CustomModelPatch): CustomModelContent {
   const { contextLength = before.contextLength, maxOutput = before.maxOutput } = patch;
   const { supportedParameters = before.supportedParameters } = patch;

@@ -40,7 +40,7 @@ const PATCH_EXPLANATIONS = [
 /** A URL can hold a credential. */
 const QUOTABLE = /^(?!\/baseUrl$)/;
 
-/** What a write of custom providers needs apart from the database; `now` in epoch ms. */
+/** Inputs for a write of custom providers, apart from the database; `now` in epoch ms. */
 export interface CustomProviderWrite {
   readonly now: number;
   readonly catalog: KnownProviders;
@@ -145,7 +145,7 @@ function recordWhatGoesWith(db: Database, actor: Actor, provider: store.CustomPr
   removeTagsOf(db, actor, (target) => target.startsWith(`${name}/`), now);
 }
 
-/** Who points a provider at another address could read its keys there. */
+/** A person who changes a provider's address could read its keys at the new one. */
 function checkSecretsStay(db: Database, provider: store.CustomProviderRecord, baseUrl: string): void {
   if (isSameServer(provider.baseUrl, baseUrl)) return;
   const keys = keysOfProvider(db, provider.organizationId, `custom:${provider.name}`);

@@ -36,7 +36,7 @@ const PATCH_EXPLANATIONS = [
 /** An unknown field may be a secret under another name, and a URL can hold one. */
 const QUOTABLE = /^\/(label|provider|projectId|position|status)$/;
 
-/** What a write of provider keys needs apart from the database; `now` in epoch ms. */
+/** Inputs for a write of provider keys, apart from the database; `now` in epoch ms. */
 export interface ProviderKeyWrite {
   readonly now: number;
   readonly encryptionKey: EncryptionKey;
@@ -153,7 +153,7 @@ function changesOf(
   };
 }
 
-/** Who points a key at another address could read its secret there, so they must know the secret. */
+/** A person who changes a key's address could read its secret at the new one, so they must know the secret. */
 function checkStays(before: string | null, after: string | null): void {
   if (before === after || (before !== null && after !== null && isSameServer(before, after))) return;
   throw invalidRequest(

@@ -21,7 +21,7 @@ const EXPLANATIONS = [
   { at: /^\/tags\/\d+$/, must: TAG_SHAPE },
 ];
 
-/** What a write of tags needs apart from the database; `now` in epoch ms. */
+/** Inputs for a write of tags, apart from the database; `now` in epoch ms. */
 export interface TagSetWrite {
   readonly now: number;
   readonly catalog: Pick<Catalog, 'mappings' | 'providers'>;
@@ -95,7 +95,11 @@ export function deleteTagSet(db: Database, actor: Actor, id: string, now: number
   });
 }
 
-/** What is deleted leaves no tags to what gets its name later. @param isGone of a target @param now epoch ms */
+/**
+ * Removes the tags of deleted targets, so that a later target of that name gets none.
+ * @param isGone of a target
+ * @param now epoch ms
+ */
 export function removeTagsOf(db: Database, actor: Actor, isGone: (target: string) => boolean, now: number): void {
   db.transaction(() => {
     const sets = store.everyTagSet(db, actor.organizationId);
@@ -122,7 +126,7 @@ function checkTarget(target: string, catalog: TagSetWrite['catalog'], custom: Cu
 
 const ofProvider = (target: string): string | undefined => (target.endsWith('/*') ? target.slice(0, -2) : undefined);
 
-/** What the catalogue states nobody else does: else rules would go by what their author has not read. */
+/** Only the catalogue may state its own facts: otherwise rules would follow tags that their author has not read. */
 function checkFacts(
   target: string,
   tags: readonly string[],

@@ -69,7 +69,7 @@ export function readGroupPlan(db: Database, actor: Actor, id: string, body: unkn
   return prepareChange(db, actor, id, body).plan;
 }
 
-/** The same of a deletion: nobody is in a group that is gone. */
+/** Reads a deletion as above: nobody is in a deleted group. */
 export function readGroupDeletion(db: Database, actor: Actor, id: string, failOnNewAccess: boolean): GroupPlan {
   return prepareDeletion(db, actor, id, failOnNewAccess).plan;
 }
@@ -202,7 +202,7 @@ const view = (db: Database, row: store.GroupRow): GroupRecord => ({
 
 /** Members and keys in one group. */
 const MAX_HOLDERS = 500;
-/** That a member or a key is in: with both, a call has at most 43 subjects (schemas/policy/input.json). */
+/** Most groups of a member, and of a key: with both, a call has at most 43 subjects (schemas/policy/input.json). */
 const MAX_GROUPS_OF_HOLDER = 20;
 
 /** A member or a key that joins or leaves a group, as the audit log shows it. */

@@ -28,14 +28,14 @@ import { type JudgedChange, judgedWidening, type RulePlan, readPlanOf } from './
 import { checkBounds, compileRules, mergedRule, ruleChange } from './rule-edits.ts';
 import { checkRulesChangeable, getRuleSubject, type RuleOwner, type RuleSubject } from './rule-owner.ts';
 
-/** What is known of the world in which a rule will be judged. */
+/** The world in which a rule will be judged. */
 export interface RuleWorld {
   readonly catalog: Pick<Catalog, 'mappings' | 'providers'>;
   /** Undefined: `TRUSTED_PROXIES` is unset. */
   readonly trustedProxies: TrustedProxies | undefined;
 }
 
-/** What a write of rules needs apart from the database; `now` in epoch ms. */
+/** Inputs for a write of rules, apart from the database; `now` in epoch ms. */
 export interface RuleWrite extends RuleWorld {
   readonly now: number;
 }
@@ -192,13 +192,13 @@ function prepareDeletion(db: Database, actor: Actor, owner: RuleOwner, id: strin
 const otherRules = (db: Database, { organizationId }: Actor, subject: RuleSubject, id: string): store.RuleRecord[] =>
   store.listRules(db, organizationId, subject.id).filter((other) => other.id !== id);
 
-/** Of a change of a rule that a policy folder states. @param next what the next apply of the folder does */
+/** The warning for a change to a rule that a policy folder states. @param next effect of the folder's next apply */
 const managedElsewhere = ({ managedBy, managedName }: store.RuleRecord, next: string): string[] =>
   managedBy === null
     ? []
     : [`The policy folder "${managedBy}" states this rule as "${managedName}": its next apply ${next}.`];
 
-/** Of a new rule whose owner has others that a policy folder states. */
+/** The warning for a new rule whose owner has other rules that a policy folder states. */
 function nextToManaged(others: readonly store.RuleRecord[]): string[] {
   const folders = new Set(others.flatMap(({ managedBy }) => managedBy ?? []));
   return [...folders].map(

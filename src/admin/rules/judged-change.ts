@@ -11,7 +11,7 @@ import type { RuleSubject } from './rule-owner.ts';
 
 /** A write that can be made as things are, for judging what it permits. */
 export interface ChangePlan {
-  /** Of the organization's rules, which the plan was made for. */
+  /** The revision of the organization's rules for which the plan was made. */
   readonly ruleRevision: number;
   /** Whether it can permit anything new at all. */
   readonly matters: boolean;
@@ -25,7 +25,7 @@ export interface RulePlan extends ChangePlan {
   readonly rule: RuleCreate | null;
 }
 
-/** What a change newly permits, as of a revision of the organization's rules; null: nobody knows. */
+/** Access that a change adds, for one revision of the organization's rules; null: unknown. */
 export interface JudgedChange {
   readonly ruleRevision: number;
   readonly widens: RuleWidening | null;
@@ -39,7 +39,7 @@ export class StaleRules extends Error {
 /** A write that is judged before it is made. */
 interface JudgedWrite<Plan extends { readonly failOnNewAccess: boolean }, Judgement, Answer> {
   plan(): Promise<Plan>;
-  /** What the plan newly permits. @throws ApiError 5xx when it takes too long, or too many wait */
+  /** Judges which access the plan adds. @throws ApiError 5xx when it takes too long, or too many wait */
   judge(plan: Plan): Promise<Judgement>;
   /** @param judgement null: nobody knows. @throws StaleRules */
   write(plan: Plan, judgement: Judgement | null): Promise<Answer>;
@@ -107,8 +107,10 @@ export const changeJudged = <Plan extends ChangePlan, Answer>({
   });
 
 /**
- * What a change permits that is about to be written, by what was judged of it before; what cannot permit anything new needs no
- * judgement. @param plan of the change as things are now @throws StaleRules, ApiError 409 for new access that must not be
+ * Returns the access that a change adds, by the judgement made before its write; a change that cannot add access needs no
+ * judgement.
+ * @param plan of the change as things are now
+ * @throws StaleRules, ApiError 409 for new access that is not allowed
  */
 export function judgedWidening(
   judged: JudgedChange | undefined,

@@ -32,7 +32,7 @@ export function mergedRule(present: RuleRecord, patch: RulePatch): RuleContent {
 const mergedValue = (present: object, change: object = {}): object =>
   Object.fromEntries(Object.entries({ ...present, ...change }).filter(([, value]) => value !== null));
 
-/** What one subject may have, in all of its rules, active or not (policy/reference.md, "Writing a rule"). */
+/** Bounds of one subject's rules, active or not (policy/reference.md, "Writing a rule"). */
 const SUBJECT_BOUNDS = { rules: 200, values: 5000, prefixes: 50 } as const;
 
 /** Throws 400 when these, all rules that a subject would have, are more than one decision can be asked to read. */

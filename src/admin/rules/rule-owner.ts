@@ -10,7 +10,7 @@ import { getMember } from '../../store/tenants/member-records.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import { type Actor, checkChangesRulesOf, checkManagesOrganization, checkSeesKeyOf } from '../audit/audit-trail.ts';
 
-/** Whose rules are meant: a key or a group by its id, a member by membership id or e-mail, or the actor's organization. */
+/** The owner of rules: a key or a group by its id, a member by membership id or e-mail, or the actor's organization. */
 export type RuleOwner =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'member'; readonly member: string }
@@ -23,7 +23,7 @@ export type RuleSubject =
   | { readonly scope: 'member'; readonly id: string; readonly name: string; readonly role: Role }
   | { readonly scope: 'group' | 'organization'; readonly id: string; readonly name: string };
 
-/** What there is to know of the owners of a scope. */
+/** Lookups for the owners of one scope. */
 interface OwnersOf<Kind extends Scope> {
   /** @throws ApiError 404 when there is none, 403 when the actor may not see it */
   readonly find: (db: Database, actor: Actor, owner: Extract<RuleOwner, { kind: Kind }>) => RuleSubject;
@@ -82,7 +82,7 @@ export function checkRulesChangeable(actor: Actor, subject: RuleSubject): void {
 
 const toOwner = ({ id, scope }: RuledSubject): RuleOwner => OWNERS[scope].byId(id);
 
-/** Whose rule this is, for who knows its id alone; 404 when the organization has none of that id. */
+/** The owner of a rule that is known by its id alone; 404 when the organization has no such rule. */
 export function getRuleOwner(db: Database, { organizationId }: Actor, ruleId: string): RuleOwner {
   const subject = findSubjectOfRule(db, organizationId, ruleId);
   if (subject === undefined) throw notFound('There is no such rule.');

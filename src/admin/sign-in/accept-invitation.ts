@@ -19,12 +19,12 @@ const EXPLANATIONS = [
 /** The token is a secret. */
 const QUOTABLE = /^\/name$/;
 
-/** How a token is accepted; `now` in epoch ms. */
+/** Inputs for accepting a token; `now` in epoch ms. */
 interface Acceptance {
   readonly now: number;
   /** Accepted ones, the current one first. */
   readonly peppers: readonly Pepper[];
-  /** Who did it, for the audit log: someone at the command line, or the new member. */
+  /** The actor for the audit log: someone at the command line, or the new member. */
   readonly by: 'cli' | 'person';
 }
 
@@ -56,7 +56,7 @@ export function acceptInvitation(db: Database, body: unknown, { now, peppers, by
   });
 }
 
-/** What an open invitation says to its holder; it stays open. @throws ApiError 404, 400 as above */
+/** The open invitation as its holder sees it; it stays open. @throws ApiError 404, 400 as above */
 export function readOpenInvitation(
   db: Database,
   token: string,

@@ -9,17 +9,17 @@ import * as store from '../../store/sign-in/sign-in-records.ts';
 import { findMember, type MemberRecord } from '../../store/tenants/member-records.ts';
 import { type Person, recordChange } from '../audit/audit-trail.ts';
 
-/** Of one member: each device has one or two. */
+/** Most passkeys of one member: each device has one or two. */
 const MAX_PASSKEYS = 20;
 const NAME = 'Portcullis';
 
-/** Where passkeys are used: the page's origin, and its host name, to which they belong. */
+/** The place where passkeys are used: the page's origin, and its host name, to which they belong. */
 export interface PasskeyPlace {
   readonly origin: string;
   readonly rpId: string;
 }
 
-/** What the browser is given, and the challenge in it, to be compared once. */
+/** Options for the browser, and the challenge in them, which is compared once. */
 interface Ceremony {
   readonly options: object;
   readonly challenge: string;
@@ -28,7 +28,7 @@ interface Ceremony {
 /** Loaded when it is first needed: it brings the formats of all certificates along. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** What makes the member one more passkey; it asks for a check of the person, and can be found without an e-mail. */
+/** Options to create one more passkey for the member; it asks for a check of the person, and can be found without an e-mail. */
 export async function passkeyCreation(
   { id, email, name }: MemberRecord,
   { rpId }: PasskeyPlace,
@@ -53,7 +53,7 @@ const credentialsAt = (rpId: string, passkeys: readonly store.PasskeyRecord[]) =
     .filter((passkey) => passkey.rpId === rpId)
     .map(({ credentialId, transports }) => ({ id: credentialId, transports: [...transports] }));
 
-/** What signs in with any passkey of this place. */
+/** Options to sign in with any passkey of this place. */
 export async function passkeyRequest({ rpId }: PasskeyPlace): Promise<Ceremony> {
   const { generateAuthenticationOptions } = await webauthn();
   const options = await generateAuthenticationOptions({ rpID: rpId, userVerification: 'required' });

@@ -27,7 +27,7 @@ interface FoundSession extends store.SessionRecord {
 const hasEnded = ({ lastUsedAt, expiresAt }: store.SessionRecord, now: number): boolean =>
   expiresAt <= now || lastUsedAt + IDLE_MS <= now;
 
-/** What the audit log says of a session. */
+/** The session as the audit log shows it. */
 const viewSession = (session: store.SessionRecord) => ({
   id: session.id,
   memberId: session.memberId,
@@ -119,5 +119,5 @@ export const newSessionSecret = (): string => randomBytes(BYTES).toString('base6
 /** Whether a text has the form of one. */
 export const isSessionSecret = (text: string): boolean => text.length === LENGTH && /^[\w-]+$/.test(text);
 
-/** What the forms of a session carry: only who has the cookie's value can compute it, and it does not tell that value. */
+/** The token in the forms of a session: only the holder of the cookie's value can compute it, and it does not reveal that value. */
 export const csrfTokenOf = (secret: string): string => createHmac('sha256', secret).update('csrf').digest('base64url');

@@ -110,14 +110,14 @@ function openLink(
 const noLink = (): ApiError =>
   notFound('This link has been used, has expired, or was never made. Ask for another one.');
 
-/** What the first start made. The secrets are shown here and never again. */
+/** Records and secrets that the first start created. The secrets are shown here and never again. */
 export interface FirstRun {
   readonly organizationId: string;
   readonly projectId: string;
   readonly ownerEmail: string;
   readonly masterKey: string;
   readonly gatewayKey: string;
-  /** Of the link with which the owner signs in first. */
+  /** Token of the link with which the owner first signs in. */
   readonly signInToken: string;
 }
 

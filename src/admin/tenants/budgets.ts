@@ -17,7 +17,7 @@ import {
 } from '../audit/audit-trail.ts';
 import { LIMIT_EXPLANATIONS, newLimits, viewLimits } from '../keys/key-limits.ts';
 
-/** Whose budget is meant: of a member by membership id or e-mail, of a project by its id, or of the actor's organization. */
+/** The owner of a budget: a member by membership id or e-mail, a project by its id, or the actor's organization. */
 export type BudgetOwner =
   | { readonly kind: 'member'; readonly member: string }
   | { readonly kind: 'project'; readonly project: string }
@@ -38,7 +38,7 @@ export function listBudgets(db: Database, actor: Actor, page: PageRequest, now: 
   };
 }
 
-/** What the keys of the owner may spend together, and have spent; 404 when there is no such owner, 403 for developers. */
+/** The limit and the spending of the owner's keys together; 404 when there is no such owner, 403 for developers. */
 export function getBudget(db: Database, actor: Actor, owner: BudgetOwner, now: number): BudgetAnswer {
   checkManagesOrganization(actor);
   const { name, ...found } = ownerOf(db, actor, owner);

@@ -20,7 +20,7 @@ const EXPLANATIONS = [
   { at: /^\/limit$/, must: 'must be a whole number from 1 to 10000' },
 ];
 
-/** What a usage report is about, checked. Times in epoch ms, `to` exclusive. */
+/** A checked request for a usage report. Times in epoch ms, `to` exclusive. */
 export interface UsageRequest extends UsageFilter {
   readonly from: number;
   readonly to: number;
@@ -103,7 +103,7 @@ export function readAskedMember(
     throw permissionDenied(`Developers can only see the ${what} of their own keys.`);
   }
   if (wanted === undefined) return undefined;
-  // Of who has left the address may be another's now.
+  // The address of a member who has left may be another's now.
   if (wanted.includes('@')) return getMember(db, organizationId, wanted).id;
   if (!isOrWasThere(db, 'members', organizationId, wanted)) throw notFound('There is no such member.');
   return wanted;

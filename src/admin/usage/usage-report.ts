@@ -7,7 +7,7 @@ import { COUNTS, prepareUsageSums, type SumUsage, type UsageSums } from '../../s
 import { findNames } from '../../store/tenants/tenants.ts';
 import type { UsageRequest } from './usage-query.ts';
 
-/** Where a page ends: the begin of its last row's hour or day, and the row's dimensions. */
+/** End of a page: the start of its last row's hour or day, and the row's dimensions. */
 type PageStart = readonly [start: number, ...of: (string | null)[]];
 
 interface PlacedSums {
@@ -169,7 +169,7 @@ const COLUMNS: readonly (keyof UsageRow)[] = [
   'cost',
 ];
 
-/** What a spreadsheet would take for a formula is made text by an apostrophe (src/admin/README.md, "usage"). */
+/** Puts an apostrophe before a cell that a spreadsheet would take for a formula (src/admin/README.md, "usage"). */
 const asText = (cell: string): string => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell);
 
 const quoted = (cell: string): string => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);

@@ -33,7 +33,7 @@ import {
 
 const EVERY = '0.0.0.0/0, ::/0, unknown';
 
-/** What flips of access are counted in. */
+/** The unit in which changes of access are counted. */
 const PAIRS = '(pairs of a key or member and a mapping)';
 
 /** A set of addresses in a few words. */
@@ -73,7 +73,7 @@ interface CellTable {
   readonly format: Format;
 }
 
-/** What can be called first. */
+/** Prints cells, those that can be called first. */
 function printCells(cells: readonly AccessCell[], { model, by, empty, rules, marked, format }: CellTable): void {
   const rows = cells
     .toSorted((a, b) => Number(b.credential) - Number(a.credential))
@@ -86,7 +86,7 @@ function printCells(cells: readonly AccessCell[], { model, by, empty, rules, mar
   printTable([model, 'PROVIDER', ...(marked ? ['CALLABLE'] : []), free(by)], rows, empty, format);
 }
 
-/** Of a group which one it is. */
+/** Scope of a rule, with the name of its group. */
 export const scopeText = ({
   scope,
   groupName,
@@ -157,7 +157,7 @@ function showRest(count: number, shown: boolean): void {
   );
 }
 
-/** What everyone reaches, in a line each. */
+/** Prints the access of everyone, one line each. */
 export function showOverview({ holders }: AccessOverview, format: Format): void {
   if (format.json) {
     printJson({ holders });
@@ -306,7 +306,7 @@ export const violationTable = (rules: readonly NamedRule[], violations: readonly
 /** A rule as sentences name it. */
 type ExplainedRule = Pick<AccessRule, 'id' | 'scope' | 'description' | 'managedBy'> & { readonly ruleType: string };
 
-/** Where a rule is changed that a policy folder states. */
+/** The policy folder that states a rule: the rule is changed there. */
 const managedNote = (rule: ExplainedRule): string[] =>
   rule.managedBy === undefined ? [] : [`managed by ${managedText(rule)}`];
 
@@ -322,7 +322,7 @@ const explainedRuleText = (rules: readonly ExplainedRule[], id: string): string 
       );
 };
 
-/** What the decision would be with the rules in mode `report` in force. */
+/** Prints the decision if the rules in mode `report` were in force. */
 export function showShadow(
   { permitted, would_deny, would_allow }: PolicyShadow,
   candidates: number,

@@ -75,7 +75,7 @@ export async function runDiff(
   const sources = worldSources(env, options.org);
   const { was, is, warnings } = comparedWorlds(sources, before, after, options.draft);
   const gated = options.failOn === 'new-access';
-  // Who cannot know what can be called must not take what the rules permit for out of reach.
+  // A gate without any known credential must not take models that the rules permit for out of reach.
   const failsSafe =
     gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
   const shown: ReportOptions = { withoutCredential: failsSafe || options.withoutCredential === true };
@@ -92,7 +92,7 @@ export async function runDiff(
 const NO_CREDENTIALS =
   'note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.';
 
-/** Of several parts of the organizations. */
+/** Joins the differences of several parts of the organizations. */
 function allOf(diffs: readonly AccessDiff[]): AccessDiff {
   return {
     ...changesOf(diffs),
@@ -118,7 +118,7 @@ function changesOf(parts: readonly AccessChanges[]): AccessChanges {
 interface Compared {
   readonly was: World;
   readonly is: World;
-  /** Of a draft. */
+  /** Warnings of a draft. */
   readonly warnings: readonly string[];
 }
 

@@ -46,7 +46,7 @@ export async function runPolicyPull(env: Environment, folder: string, options: P
   print(`Wrote ${counted(files.size, 'file')} to ${folder}.`);
 }
 
-/** What a policy folder states. @throws UsageError after a line for each fault */
+/** Reads a policy folder. @throws UsageError after a line for each fault */
 export function folderAt(place: string): ReadFolder {
   if (!existsSync(place)) throw new UsageError(`There is no folder or file ${place}.`);
   const read = readPolicyFolder(path.resolve(place), new FixtureSources());

@@ -140,7 +140,7 @@ function refuseNewAccess(access: AccessDiff | null, { failOn }: CommonOptions): 
   if (count > 0) throw new Error(`${count} newly permitted${rest}.`);
 }
 
-/** What `policy plan --out` wrote. */
+/** Reads a plan that `policy plan --out` wrote. */
 function readPlan(file: string): PolicyPlan {
   const content = readJsonFile(file);
   if (validatePolicyPlan(content)) return content;

@@ -60,7 +60,7 @@ interface Written {
   readonly requests: number;
 }
 
-/** Of one command. The bar shows how many holders are done. */
+/** The work of one command. The bar shows how many holders are done. */
 interface Work {
   readonly pdp: Pdp;
   readonly world: World;

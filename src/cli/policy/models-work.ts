@@ -93,7 +93,7 @@ const modelRow = ({ id, providers, pricing, context_length, max_output }: Model)
   { text: String(max_output ?? 'unknown') },
 ];
 
-/** What is charged by another unit than the token, where it costs something: `0.04 per image made`. */
+/** Prices for units other than the token, where they are not zero: `0.04 per image made`. */
 function otherPrices({ per_image, image, request, web_search }: Model['pricing']): string {
   const units = [
     [per_image?.default, 'per image made'],

@@ -7,7 +7,7 @@ import { type ShownFormat, showDiff } from './access-output.ts';
 
 type Action = PolicyPlanChange['action'];
 
-/** How a change is marked, and counted before and after it is made. */
+/** The marks of changes, and the words that count them before and after they are made. */
 const ACTIONS: Readonly<
   Record<Action, { readonly mark: string; readonly colour: InspectColor; readonly verb: string; readonly done: string }>
 > = {
@@ -39,7 +39,7 @@ export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): voi
   }
 }
 
-/** What was done. Who applies a plan that they have seen sees the sums alone. */
+/** Prints the changes that were made. A person who applies a plan that they have seen gets only the sums. */
 export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, seen: boolean): void {
   if (json) printJson(plan);
   else if (plan.changes.length === 0) print(noChanges(plan));
@@ -92,7 +92,7 @@ function row({ action, owner, name, before, after }: PolicyPlanChange, format: F
 
 type Rule = RuleCreate | null;
 
-/** What a rule has, or what it had and has now. */
+/** The text of a rule, or the texts before and after its change. */
 function moved(before: Rule, after: Rule, of: (rule: RuleCreate) => string): string {
   const texts = [before, after].flatMap((rule) => (rule === null ? [] : of(rule)));
   return [...new Set(texts)].join(' → ');

@@ -75,7 +75,7 @@ export async function runPolicyTest(
   else requireSuccess(runOnce(task, new FixtureSources()), options);
 }
 
-/** Of a file that is named, else the policy in force. */
+/** The bundle of a file that is named, otherwise the policy in force. */
 const testedBundle = async (env: Environment, { bundle }: PolicyTestOptions): Promise<PolicyBundle> =>
   bundle === undefined ? policyOf(env) : bundleInFile(bundle);
 

@@ -29,7 +29,7 @@ const EXPORTED = 'world.json';
 /** Threads that judge, in addition to the one that composes. */
 export const THREADS = Math.min(2, availableParallelism());
 
-/** What analyses work with: the configuration's catalogue, and worlds of several sources judged by it. */
+/** Input of analyses: the configuration's catalogue, and worlds of several sources judged by it. */
 export interface Sources {
   readonly config: Config;
   readonly catalog: Catalog;
@@ -143,7 +143,7 @@ export async function withJudges<T>(
   }
 }
 
-/** What a change newly permits, judged in this process. @throws PolicyFailure */
+/** Judges in this process which access a change adds. @throws PolicyFailure */
 export async function judgeWidening(
   env: Environment,
   org: string | undefined,

@@ -123,7 +123,7 @@ function judgingRules(
   return { by: recorded ? 'recorded' : 'current', world, warnings: [] };
 }
 
-/** What makes the command fail. A decision that cannot be judged, or not in full, hides whatever is asked of it. */
+/** Reasons for which the command fails. A decision that cannot be judged, or not in full, hides what `--fail-on` asks. */
 function faultsOf({ changed, unjudged, withoutFacts, recorded }: ReplayReport, failOn: readonly FailOn[]): string[] {
   const access = changed.permitted + changed.widened;
   const isAsked = failOn.length > 0 || recorded !== null;
@@ -165,7 +165,7 @@ const RULES: Readonly<Record<ReplayReport['by'], string>> = {
   folder: 'under the current rules with the folder applied',
 };
 
-/** What would change, and how much would not. */
+/** Prints the decisions that would change, and how many would not. */
 function showReplay(report: ReplayReport, { json }: { readonly json?: true }): void {
   if (json) {
     printJson(report);

@@ -65,7 +65,7 @@ export function refuseSecrets(args: readonly string[]): void {
   );
 }
 
-/** What commander says of a faulty command line, without the values of arguments: any of them may be a secret. */
+/** Commander's message for a faulty command line, without the values of arguments: any of them may be a secret. */
 export const withoutValues = (text: string): string =>
   text
     .split("'")
@@ -112,11 +112,11 @@ export async function readToken({ tokenStdin, tokenEnv }: TokenOptions, env: Env
   return token;
 }
 
-/** What was given as a name may be the secret itself: only what is plainly a name is repeated. */
+/** A value given as a name may be the secret itself: it is repeated only if it is clearly a name. */
 const nameOrNothing = (text: string): string =>
   /^[A-Z]+(_[A-Z]+)*$/.test(text) ? text : 'of the name that --token-env gives';
 
-/** The same for a command that cannot do without. */
+/** Reads the token as above, and fails without one. */
 export async function requireToken(options: TokenOptions, env: Environment): Promise<string> {
   const token = await readToken(options, env);
   if (token === undefined) throw new UsageError('Say where the secret is: --token-stdin or --token-env.');

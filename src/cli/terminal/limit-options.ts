@@ -74,7 +74,7 @@ export function limitsText(of: Limits): string {
   return [...total, ...period].join(', ') || '-';
 }
 
-/** What was spent in the running window, and when it resets: `0.5 until 2026-01-31 12:00:00Z`. */
+/** The spending of the running window, and its reset: `0.5 until 2026-01-31 12:00:00Z`. */
 export function windowText(of: Pick<BudgetRecord, 'currentPeriodUsage' | 'currentPeriodResetAt'>): string {
   if (of.currentPeriodUsage === null) return '-';
   return of.currentPeriodResetAt === null

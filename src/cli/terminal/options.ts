@@ -55,7 +55,7 @@ export const timeOptions = (command: Command): Command =>
     .option('--to <time>', 'before this time, or to the end of this day')
     .addHelpText('after', TIME_FORMS);
 
-/** Where the time begins. @throws UsageError */
+/** The beginning of the time range. @throws UsageError */
 export function beginOf({ since, from }: TimeOptions, now: number): string | undefined {
   if (since !== undefined && from !== undefined) throw new UsageError('Choose --since or --from.');
   return since === undefined ? timeOf(from, now) : formatTime(Math.max(0, now - since));

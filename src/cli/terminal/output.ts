@@ -23,7 +23,7 @@ export interface Cell {
 export const paint = (colour: InspectColor | undefined, text: string): string =>
   colour === undefined ? text : styleText(colour, text, { stream: process.stdout });
 
-/** How a list is printed: `--json`, and `--wide` for all columns, whole. */
+/** Format of a list: `--json`, and `--wide` for all columns in full. */
 export interface Format {
   readonly json?: true;
   readonly wide?: true | undefined;

@@ -8,7 +8,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** What commander says of a faulty command line, without its jargon. */
+/** Commander's message for a faulty command line, without its jargon. */
 export function inOurWords(text: string): string {
   const said = text.trimEnd().replace(/^error: /, '');
   const value = 'command-argument value ';
@@ -23,7 +23,7 @@ export function inOurWords(text: string): string {
 /** Options by the field of the value that they fill, of each kind whose value is conditions. */
 type ConditionOptions = {
   readonly [Kind in keyof ConditionFields]: {
-    /** What a sentence calls them. */
+    /** The name of the arguments in a sentence. */
     readonly called: string;
     readonly fields: Readonly<Record<ConditionFields[Kind], Option>>;
   };
@@ -41,7 +41,7 @@ export const conditionOptions = (...more: string[]): ConditionOptions => ({
   },
 });
 
-/** By which option the command line takes a field of a request, or what it calls an argument. */
+/** The option or argument of the command line for each field of a request. */
 const OPTIONS: Readonly<Record<string, string>> = {
   usageLimit: '--limit',
   periodUsageLimit: '--period-limit',
@@ -102,7 +102,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   '/ruleValue must hold at least one field.': 'The rule would have no condition left: use rules remove instead.',
 };
 
-/** Of a field of a request, or a part of one. */
+/** A JSON pointer to a field of a request, or to a part of one. */
 const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
 
 /**

@@ -12,7 +12,7 @@ import type { Telemetry } from '../../telemetry/telemetry.ts';
 import type { Analysis, Analyst } from '../../workbench/analysis/analyst.ts';
 import type { AppContext } from '../state.ts';
 
-/** What the routes of the master API work with. */
+/** Dependencies of the master API's routes. */
 export interface MasterDeps {
   telemetry: Telemetry;
   /** Milliseconds without a byte of a stream after which a comment line is sent. */
@@ -50,7 +50,7 @@ export function answerWritten(ctx: AppContext, { buffer, byteOffset, byteLength 
   ctx.body = Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** What the analyst found, and by which policy and rules. */
+/** Answers with the analyst's findings, and the policy and rules they rest on. */
 export function answerAnalysis(ctx: AppContext, { json, policyRevision }: Analysis): void {
   ctx.set('x-policy-revision', policyRevision);
   answerWritten(ctx, json);

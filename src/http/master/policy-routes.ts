@@ -70,7 +70,7 @@ export function policyHandlers(deps: MasterDeps) {
           checkedAt: checkedAt === undefined ? null : formatTime(checkedAt),
           refusal: refusal === undefined ? null : { code: refusal.code, at: formatTime(refusal.at) },
         },
-        // Where the operator keeps bundles is no business of an organization's.
+        // An organization does not learn where the operator keeps bundles.
         history: deps.policyHistory().map(({ source: _, ...offer }) => offer),
       };
       answer(ctx, body);
@@ -85,7 +85,7 @@ const shown = (ctx: AppContext) => ({ withoutCredential: flag(ctx, 'withoutCrede
 const concernsOthers = ({ id, key, member, group, organization }: DraftRule): boolean =>
   [id, key, member, group, organization].some((owner) => owner !== undefined);
 
-/** What one request may state and change: its thread reads and writes all of it while others wait. */
+/** Most that one request may state and change: its thread reads and writes all of it while others wait. */
 const MOST_STATED = 1000;
 const MOST_CHANGES = 500;
 

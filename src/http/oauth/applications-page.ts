@@ -26,7 +26,7 @@ interface NewApplication {
   readonly origin: string;
 }
 
-/** What was sent, and what is wrong with it. */
+/** Form as sent, and its faults. */
 interface Sent {
   readonly form: Form;
   readonly fault: string;

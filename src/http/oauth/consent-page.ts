@@ -76,13 +76,13 @@ export function consentRoutes(pages: Pages, deps: Deps): void {
   }
 }
 
-/** What a form may lead to: an origin, or the scheme of an application. */
+/** Destination that a form may lead to: an origin, or the scheme of an application. */
 function formTarget(redirectUri: string): string {
   const { protocol, origin } = new URL(redirectUri);
   return protocol === 'http:' || protocol === 'https:' ? origin : protocol;
 }
 
-/** Where the answer goes, as people can check it. */
+/** Destination of the answer, as people can check it. */
 function targetName(redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);
   return protocol === 'http:' || protocol === 'https:' ? host : `${protocol}//`;

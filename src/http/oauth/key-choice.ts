@@ -43,7 +43,7 @@ interface KeyChoice {
 export interface KeyChoices {
   readonly keys: readonly KeyChoice[];
   readonly projects: readonly ProjectRecord[];
-  /** What binds a key that they make. */
+  /** Bounds of a key that they make. */
   readonly bounds: NewKeyBounds | undefined;
   /** Epoch ms. */
   readonly now: number;

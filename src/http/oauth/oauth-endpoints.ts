@@ -81,7 +81,10 @@ export function oauthEndpoints(router: Router<RequestState>, deps: OAuthDeps): v
   router.options(OAUTH_PATHS.register, preflight('POST'));
 }
 
-/** What a web page of any origin may send. The authorization server's own answer is 404 for what is not quite a preflight. */
+/**
+ * Requests that a web page of any origin may send. The authorization server's own answer is 404 for anything that is not quite
+ * a preflight.
+ */
 const preflight =
   (methods: string): AppMiddleware =>
   (ctx) => {

@@ -1,5 +1,5 @@
-// What a listener can do, made of its operations and of the schemas that they name: an OpenAPI document for programs, and a page for
-// people.
+// Description of a listener, made of its operations and of the schemas that they name: an OpenAPI document for programs, and a
+// page for people.
 import manifest from '../../../package.json' with { type: 'json' };
 import {
   isObject,
@@ -14,7 +14,7 @@ import { gateway } from './gateway-operations.ts';
 import { management } from './management-operations.ts';
 import { COMMON, type Listener, type Operation } from './operation.ts';
 
-/** What is no contract of ours in detail. */
+/** Schemas that are not a contract of ours in detail. */
 const OWN_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   Health: { type: 'object', required: ['status'], properties: { status: { type: 'string', const: 'ok' } } },
   Readiness: {
@@ -233,7 +233,7 @@ const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value 
 const titleOf = ($ref: Json | undefined): string => (typeof $ref === 'string' ? ($ref.split('/').at(-1) ?? '') : '');
 const link = (title: string): string => `<a href="#schema-${title}">${title}</a>`;
 
-/** What a value is, in a few words. */
+/** Type of a value, in a few words. */
 function typeText(schema: JsonObject): string {
   if (schema.$ref !== undefined) return link(titleOf(schema.$ref));
   if (schema.const !== undefined) return `<code>${escaped(JSON.stringify(schema.const))}</code>`;

@@ -5,7 +5,7 @@ import { json, type Listener, type Operation } from './operation.ts';
 import { resourceOperations } from './resource-operations.ts';
 import { ANALYSIS, PAGE, READ, text, WRITE } from './usual-operations.ts';
 
-/** Of what analyses name: what can be called, or also what cannot be for lack of a credential. */
+/** Parameter of analyses: they name models that can be called, or also those that cannot be for lack of a credential. */
 const WITHOUT_CREDENTIAL = {
   withoutCredential: {
     description: 'Also what the rules permit and cannot be called, for lack of a credential.',
@@ -13,7 +13,7 @@ const WITHOUT_CREDENTIAL = {
   },
 } as const;
 
-/** Of policy folders. */
+/** Parameter of policy folders. */
 const PRUNE = {
   prune: {
     description: 'Also remove the rules that no folder states, of everyone in the organization.',

@@ -17,7 +17,7 @@ export interface Operation<Id extends string = string> {
   readonly key?: 'gateway' | 'optional' | 'master' | 'metrics';
   /** Query parameters, each with what it means; the master API refuses all others. */
   readonly query?: Readonly<Record<string, QueryParameter>>;
-  /** The same by a schema, whose properties they are. */
+  /** Query parameters as the properties of a schema. */
   readonly querySchema?: { readonly title: string; readonly properties: object };
   readonly headers?: Readonly<Record<string, string>>;
   /** Title of the body's schema. */
@@ -52,7 +52,7 @@ export const json = (title: string, description: string, status: 200 | 201 = 200
   content: { 'application/json': title },
 });
 
-/** What both listeners have. */
+/** Operations of both listeners. */
 export const COMMON = [
   {
     method: 'get',

@@ -36,21 +36,24 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly tag: string;
   /** Singular, as it begins a sentence. */
   readonly name: string;
-  /** The same as it stands in the ids of its operations. */
+  /** Name as it appears in the ids of its operations. */
   readonly idBase: Base;
   readonly path: string;
   /** The last part of the path of one of them. */
   readonly part?: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
   readonly can: readonly Can[];
-  /** What there is to know of an operation besides its summary. */
+  /** Notes on an operation besides its summary. */
   readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
   readonly schemas: {
     readonly answer: string;
     readonly list: string;
     readonly create?: string;
     readonly patch?: string;
-    /** Of what was made, changed or deleted, where it says more: also what it newly permits, for which it can be refused. */
+    /**
+     * Description of the thing created, changed or deleted, where it adds something: also access that it newly permits, for
+     * which it can be refused.
+     */
     readonly created?: string;
     readonly changed?: string;
     readonly deleted?: string;

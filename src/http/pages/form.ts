@@ -45,7 +45,7 @@ interface Field {
   readonly autocomplete: string;
   readonly value?: string;
   readonly hint?: string;
-  /** What is wrong with what was sent. */
+  /** Fault of the input that was sent. */
   readonly fault?: string | undefined;
   readonly required?: boolean;
   readonly maxLength?: number;
@@ -76,7 +76,7 @@ ${fault && html`<p class="fault" id="${name}-fault" role="alert">${fault}</p>`}
 </div>`;
 }
 
-/** What went wrong with a form as a whole. */
+/** Alert for the fault of a form as a whole. */
 export const alertBox = (text: string | undefined): SafeHtml =>
   html`${text && html`<p class="alert" role="alert">${text}</p>`}`;
 

@@ -6,11 +6,11 @@ import type { ApiError } from '../../domain/errors.ts';
 import { entryOf } from '../../lib/text.ts';
 import type { AppContext, FaultForm } from '../state.ts';
 
-/** Where the pages of sign-in and consent are. */
+/** Path of the sign-in and consent pages. */
 export const PAGES = '/oauth/interaction';
 
 interface Page {
-  /** Of the window; the page has a heading of its own. */
+  /** Title of the window; the page has a heading of its own. */
   readonly title: string;
   readonly body: SafeHtml;
   /** Default: 200. */
@@ -161,7 +161,7 @@ class SafeHtml {
   }
 }
 
-/** What may stand in a template: text is escaped, markup and lists of markup are taken as they are, the empty values are nothing. */
+/** Values of a template: text is escaped, markup and lists of markup are taken as they are, the empty values are nothing. */
 type Part = string | number | SafeHtml | readonly SafeHtml[] | false | null | undefined;
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -17,11 +17,11 @@ export interface PagesDeps extends LimitRateDeps {
   readonly clock: Clock;
   /** Accepted peppers, the current one first. */
   readonly peppers: readonly [Pepper, ...Pepper[]];
-  /** Of this listener. */
+  /** Public URL of this listener. */
   readonly publicUrl: string | undefined;
 }
 
-/** What pages for people are built with. To a browser each answers in HTML, whatever goes wrong. */
+/** Tools that pages for people are built with. To a browser each answers in HTML, whatever goes wrong. */
 export interface Pages {
   get(path: string, ...steps: AppMiddleware[]): void;
   /** Counts each request against the rate of its address. */
@@ -33,9 +33,9 @@ export interface Pages {
   readonly requireSession: AppMiddleware;
   /** The form that was sent, from a page of ours and with its token. @throws ApiError 403, 413, 415, 400 */
   readForm(ctx: AppContext): Promise<Form>;
-  /** The same check for a script's request, whose token is in the header `x-csrf-token`. @throws ApiError 403 */
+  /** Checks a script's request in the same way, with its token in the header `x-csrf-token`. @throws ApiError 403 */
   readonly checkScript: AppMiddleware;
-  /** What every form that is sent by POST must hold. Gives who has no session a cookie for it. */
+  /** Field that every form sent by POST must contain. Gives a visitor without a session a cookie for it. */
   csrfField(ctx: AppContext): Promise<SafeHtml>;
   /** The token itself, for a script. */
   csrfToken(ctx: AppContext): Promise<string>;
@@ -92,7 +92,7 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
     return ctx.state.session ?? undefined;
   }
 
-  /** What tells one browser without a session from another; undefined: it has been given no form yet. */
+  /** Mark that distinguishes browsers without a session; undefined: this one has not been given a form yet. */
   function visitor({ req }: AppContext): string | undefined {
     const secret = readCookie(req, 'portcullis_form', origin.isSecure(req)) ?? '';
     return isSessionSecret(secret) ? secret : undefined;
@@ -150,7 +150,7 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
 const FOREIGN = 'The request comes from a page of another site.';
 
 /**
- * What a listener knows of the addresses that browsers have for it. A `Host` that is not this gateway's is refused before
+ * A listener's own addresses, as browsers know them. A `Host` that is not this gateway's is refused earlier
  * (middleware/host-check.ts).
  */
 class OwnOrigin {
@@ -170,7 +170,7 @@ class OwnOrigin {
     return req.headers['x-forwarded-proto'] === 'https';
   }
 
-  /** Of the page that a request is for, or, where the browser says so, comes from. */
+  /** Origin of the page that a request is for, or, where the browser states it, comes from. */
   of(req: IncomingMessage): string {
     const { origin } = req.headers;
     if (origin !== undefined && this.#isOwn(req, origin)) return origin;

@@ -26,7 +26,7 @@ const ACCOUNT = '/oauth/interaction/account';
 
 const LOCKED = 'There were too many failed attempts. Try again in at most 15 minutes.';
 
-/** What has just been done, by the word in the address. */
+/** Notices of completed actions, by the word in the address. */
 const DONE: Readonly<Record<string, string>> = {
   password: 'Your password is set. All other sessions have ended.',
   passkey: 'The passkey is added.',
@@ -41,7 +41,7 @@ const METHODS: Readonly<Record<SignInMethod, string>> = {
   invitation: 'Signed in by invitation',
 };
 
-/** Who is signed in, and by what they sign in. */
+/** Page with the signed-in member and their means to sign in. */
 export function accountRoute(context: SignInPages): void {
   const { pages, store, clock, hasApplications } = context;
 
@@ -75,7 +75,7 @@ export function accountRoute(context: SignInPages): void {
     seeOther(ctx, `${ACCOUNT}?done=ended`);
   });
 
-  /** Who has a password must know it to change it; guessing counts as signing in does. */
+  /** A member who has a password must know it to change it; guessing counts as signing in does. */
   async function currentFault(ctx: AppContext, form: Form): Promise<string | undefined> {
     const { member } = sessionOf(ctx);
     const hash = await store.read((db) => findPasswordHash(db, member.organizationId, member.id));
@@ -233,7 +233,7 @@ ${csrf}
 }
 </section>`;
 
-/** Where this machine has a name, if the page was opened by its number. */
+/** Address of this machine by name, if the page was opened by its number. */
 function namedAddress(origin: string): string | undefined {
   const url = new URL(origin);
   if (url.hostname !== '127.0.0.1' && url.hostname !== '[::1]') return undefined;

@@ -13,7 +13,7 @@ import { html, type SafeHtml } from '../pages/html.ts';
 import type { Pages, PagesDeps } from '../pages/pages.ts';
 import type { AppContext } from '../state.ts';
 
-/** What the pages of sign-in work with. */
+/** Dependencies of the sign-in pages. */
 export interface SignInDeps extends Omit<PagesDeps, 'publicUrl'> {
   readonly bodyLimits: BodyLimits;
   /** The listener also has the page of members' applications. */
@@ -55,7 +55,10 @@ export async function signIn(
 export const hashInTurn = (ctx: AppContext, { turns }: SignInPages, password: string): Promise<string> =>
   turns.take(ctx.state.network, () => hashPassword(password));
 
-/** Where a passkey of this page belongs; undefined: browsers have none for addresses without a name, nor without TLS but for `localhost`. */
+/**
+ * Place of a passkey made on this page; undefined: browsers have none for addresses without a name, nor without TLS except for
+ * `localhost`.
+ */
 export function passkeyPlace(ctx: AppContext, { pages }: SignInPages): PasskeyPlace | undefined {
   const { origin, protocol, hostname } = new URL(pages.origin.of(ctx.req));
   if (isIP(hostname) !== 0 || hostname.startsWith('[')) return undefined;
@@ -86,7 +89,7 @@ ${field({
   required,
 })}`;
 
-/** What is wrong with those two. */
+/** Faults of the two password fields. */
 export function newPasswordFaults(form: Form, email: string): Faults {
   const password = passwordFault(form.text('password'), email);
   if (password !== undefined) return { password };

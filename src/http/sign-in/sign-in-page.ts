@@ -29,7 +29,7 @@ const ACCOUNT = '/oauth/interaction/account';
 /** The longest e-mail that a member can have. */
 const MAX_EMAIL = 254;
 
-/** Where a sign-in leads. */
+/** Destination after a sign-in. */
 export const afterSignIn = (next: string): string => localPath(next) ?? ACCOUNT;
 
 const UNFIT = 'The e-mail or password is incorrect.';

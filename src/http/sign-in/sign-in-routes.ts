@@ -41,7 +41,7 @@ export function signInRoutes(pages: Pages, deps: SignInDeps): void {
   passkeyRoutes(context);
 }
 
-/** What the browser is asked to sign, for one page of one session, once. */
+/** Challenges for the browser to sign, each for one page of one session, once. */
 type Challenges = OneTime<string>;
 
 /** Passkeys: adding, removing, and signing in with one. All but removing is asked for by a script, in JSON. */

@@ -7,7 +7,7 @@ import { bundleDigest, type PolicyBundle } from '../bundle.ts';
 /** `tar` is loaded with the first archive: the policy of the installation needs none. */
 const require = createRequire(import.meta.url);
 
-/** Of an archive, and of what it unpacks to. */
+/** Most bytes of an archive, and of its unpacked content. */
 export const MAX_ARCHIVE_BYTES = 20 * 1024 * 1024;
 const MAX_FILES = 1000;
 const MAX_NAME = 255;
@@ -101,7 +101,7 @@ function onlyMember(gzip: Buffer): Buffer {
   return buffer;
 }
 
-/** Where the compressed content begins. */
+/** Start of the compressed content. */
 function endOfGzipHeader(gzip: Buffer): number {
   if (gzip.length < GZIP.head || gzip.readUInt16BE(0) !== GZIP.magic || gzip[2] !== GZIP.deflate) throw notGzip();
   const flags = gzip.readUInt8(3);
@@ -148,7 +148,7 @@ const MANIFEST = '.manifest';
 const DATA = 'data.json';
 /** It is loaded next to the rules of each call's subjects, where it takes some ten times as much memory. */
 const MAX_DATA_BYTES = 64 * 1024;
-/** Where the gateway keeps its own. */
+/** Names under which the gateway keeps its own data. */
 export const RESERVED_DATA: readonly string[] = ['subjects', 'gateway'];
 const MAX_REVISION = 256;
 

@@ -3,7 +3,7 @@ import { compactVerify } from 'jose';
 import type { SignedAs } from '../../generated/types.ts';
 import { type ArchiveFiles, BundleRefused } from './read-archive.ts';
 
-/** Whose signature a bundle must bear. */
+/** Keys and scope of the signature that a bundle must bear. */
 export interface Trust {
   /** Public keys as PEM; a signature made with one of them is enough. Empty: bundles are unsigned. */
   readonly publicKeys: readonly string[];
@@ -16,7 +16,7 @@ export const SIGNATURES = '.signatures.json';
 /** Signatures by public keys alone: with a shared secret, anyone who verifies could sign too. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 
-/** What a signature says of one file. */
+/** Entry of a signature for one file. */
 interface SignedFile {
   readonly name: string;
   readonly hash: string;
@@ -92,7 +92,7 @@ interface Payload {
   readonly number: number;
 }
 
-/** What is signed, whichever of the keys signed it. */
+/** Returns the signed content, whichever of the keys signed it. */
 async function verifiedPayload(token: string, keys: readonly KeyObject[]): Promise<Payload> {
   let fault: unknown;
   for (const key of keys) {

@@ -99,7 +99,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
 export const finishReason = (stopReason: string, calledTools: boolean): FinishReason =>
   FINISH_REASONS.get(stopReason) ?? (calledTools ? 'tool_calls' : 'stop');
 
-/** Where on the web a citation is from. */
+/** Web source of a citation. */
 export interface Source {
   readonly url: string;
   readonly title: string;
@@ -142,7 +142,7 @@ interface Counts {
   readonly webSearches?: number | undefined;
 }
 
-/** What an answer has reported so far. */
+/** Usage that an answer has reported so far. */
 export interface ReportedUsage extends Counts {
   /** Steps that summed the conversation up: the API bills them and leaves them out of its main numbers. */
   readonly compactions?: readonly Counts[] | undefined;
@@ -152,8 +152,8 @@ export interface ReportedUsage extends Counts {
 const MAX_STEPS = 1000;
 
 /**
- * What was reported before with what is reported now. Each field's last value holds: none is added up and none compared,
- * because some providers behind this API change a field's meaning between a stream's start and its end.
+ * Merges the usage reported now into the usage reported before. Each field's last value holds: none is added up and none
+ * compared, because some providers behind this API change a field's meaning between a stream's start and its end.
  */
 export function reportUsage(before: ReportedUsage, reported: unknown): ReportedUsage {
   if (!isRecord(reported)) return before;

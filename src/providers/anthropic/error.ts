@@ -41,7 +41,7 @@ export function reportedError(body: unknown, secret: string | undefined): Upstre
   const { type, message } = envelope(body);
   if (UNPAID.test(message)) return fromStatus(PAYMENT_REQUIRED, '');
   const status = STATUS.get(type);
-  // Of a type that is not the API's nothing tells whether its text is about credentials: it is kept back.
+  // The text of an error whose type is not the API's may be about credentials: it is kept back.
   return status === undefined ? fromStatus(500, '') : fromStatus(status, scrub(message, secret));
 }
 

@@ -74,7 +74,7 @@ const list = (name: string, items: readonly unknown[]): Fields => (items.length 
 
 const object = (name: string, value: Fields): Fields => (Object.keys(value).length === 0 ? {} : { [name]: value });
 
-/** What the model cannot write anyway is not asked for: the API would refuse it. */
+/** More tokens than the model can write are not asked for: the API would refuse them. */
 function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {
   const largest = mapping.maxOutput ?? DEFAULT_MAX_TOKENS;
   const wanted = maxOutputTokens ?? request.max_completion_tokens ?? request.max_tokens ?? largest;
@@ -82,8 +82,8 @@ function maxTokensOf({ request, mapping, maxOutputTokens }: ChatCall): number {
 }
 
 /**
- * What the API would refuse is left out: all of it by newer models; top_p with a temperature by others; temperature, top_k
- * and a top_p below 0.95 while thinking. A temperature above 1, the API's most, is 1.
+ * Parameters that the API would refuse are left out: all of them for newer models; top_p with a temperature for others;
+ * temperature, top_k and a top_p below 0.95 while thinking. A temperature above 1, the API's most, becomes 1.
  */
 function sampling(
   { temperature, top_p: topP }: ChatRequest,
@@ -169,7 +169,7 @@ const EXTENSIONS: Extensions = {
  */
 const WEB_SEARCH: ReadonlySet<string> = new Set(['web_search_20250305', 'web_search_20260209']);
 
-/** What the API has no field for. */
+/** Fields that the API does not have. */
 const ABSENT = [
   'audio',
   'frequency_penalty',
@@ -235,7 +235,7 @@ function refuses({ request, mapping }: FitCall): Unsupported | undefined {
 
 const TABLE: RequestTable = { extensions: EXTENSIONS, searchTools: WEB_SEARCH, cannot, refuses };
 
-/** What of a request the Messages API cannot take. */
+/** Parts of a request that the Messages API cannot take. */
 export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, TABLE);
 
 /** Fields that the API takes in part: it refuses blank stop texts, and temperatures above 1. */
@@ -246,7 +246,7 @@ function reduced({ request: { stop, temperature } }: FitCall): readonly string[]
 
 export const dropped: Adapter['dropped'] = (call) => [...new Set([...droppedBy(call, TABLE), ...reduced(call)])];
 
-/** What a request says in the API's own words. */
+/** Options of a request in the API's own words. */
 interface AnthropicOptions {
   /** For the header. */
   readonly betas: readonly string[];

@@ -154,15 +154,15 @@ const malformed = () => badResponse('The provider sent a malformed chunk.');
 
 /** A block of a stream that has begun and not ended. */
 interface OpenBlock {
-  /** What its beginning says. */
+  /** Deltas for its beginning. */
   begin(): ChunkDelta[];
-  /** What a piece of it says; nothing for a piece of an unknown type. */
+  /** Deltas for a piece of it; none for a piece of an unknown type. */
   add(delta: Fields): ChunkDelta[];
-  /** What is left to say at its end. */
+  /** Remaining deltas at its end. */
   end(): ChunkDelta[];
 }
 
-/** What the blocks of one stream share. */
+/** State that the blocks of one stream share. */
 interface Spoken {
   /** Length of the content so far. */
   contentLength: number;

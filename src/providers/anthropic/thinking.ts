@@ -54,7 +54,7 @@ export function allowsManualThinking(turns: readonly Turn[]): boolean {
 /** Whether an effort is one that the API, or a budget, can say. */
 export const isKnownEffort = (effort: string): boolean => effort === 'none' || BUDGETS.has(effort);
 
-/** How the model is to think; by an effort that is known. */
+/** Plans how the model is to think; by an effort that is known. */
 export function planThinking(request: ThinkingRequest, rules: ModelRules): ThinkingPlan {
   const { own, effort, reasons } = request;
   const asked = effort == null || !reasons || rules.thinking === 'none' ? undefined : effort;
@@ -106,13 +106,13 @@ function effortLevel(effort: string, { xhighEffort }: ModelRules): string {
 }
 
 /**
- * What a Claude model takes of the Messages API. The API refuses with 400 what a model does not take, and its catalogue has no
- * field for most of this, so it follows from the model's version, as Anthropic's migration guides of 2026 state it.
+ * Parts of the Messages API that a Claude model takes. The API refuses the others with 400, and its catalogue has no field for
+ * most of this, so it follows from the model's version, as Anthropic's migration guides of 2026 state it.
  */
 export interface ModelRules {
   /** `budget`: up to 4.5, by `budget_tokens`. `adaptive`: from 4.6, by an effort. `none`: before 3.7. */
   readonly thinking: 'none' | 'budget' | 'adaptive';
-  /** How thinking is left off: by saying nothing, by this type, or not at all. */
+  /** Way to turn thinking off: by omission, by this type, or not at all. */
   readonly thinkingOff: 'omit' | 'disabled' | 'between_tools' | 'never';
   /** The effort between `high` and `max`, from 4.7. */
   readonly xhighEffort: boolean;

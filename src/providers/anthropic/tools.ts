@@ -95,11 +95,11 @@ function withAnswer(choice: Fields | undefined, answerTool: Fields, ownTools: nu
 /** The tool that a model without structured outputs must call with its answer: its input becomes the content. */
 export const ANSWER_TOOL = 'structured_answer_for_gateway';
 
-/** How the form of the answer is asked for. */
+/** Request for the form of the answer. */
 interface AnswerFormat {
   /** For `output_config.format`. */
   readonly format?: Readonly<Record<string, unknown>>;
-  /** Where the model has no structured outputs. */
+  /** Tool for models without structured outputs. */
   readonly tool?: Readonly<Record<string, unknown>>;
   /** To go behind the system messages. */
   readonly instruction: readonly Block[];

@@ -84,7 +84,7 @@ export function parseAnswer(response: GatheredResponse, newCallId: NewCallId): U
 export interface CandidatePieces {
   readonly text: string;
   readonly thoughts: string;
-  /** Of text, in their order. */
+  /** Signatures of the text, in their order. */
   readonly signatures: readonly string[];
   readonly images: readonly CompletionImage[];
   readonly calls: readonly ToolCall[];
@@ -127,7 +127,7 @@ function partsOf(candidate: Fields): Fields[] {
   return parts;
 }
 
-/** What a candidate says. Images among the thoughts are drafts and left out. @throws UpstreamError `bad_response` */
+/** Reads a candidate's content. Images among the thoughts are drafts and left out. @throws UpstreamError `bad_response` */
 export function readCandidate(candidate: Fields, newCallId: NewCallId): CandidatePieces {
   let text = '';
   let thoughts = '';
@@ -247,7 +247,7 @@ export function toLogprobs(result: unknown): { logprobs?: Logprobs } {
   return { logprobs: { content, refusal: null } };
 }
 
-/** What an answer itself shows of its use; the provider's numbers leave it out. */
+/** Usage that an answer itself shows; the provider's numbers leave it out. */
 export interface Shown {
   images: number;
   /** Hashes of the queries of Google's search. */

@@ -11,7 +11,7 @@ interface Content {
 
 interface Conversation {
   readonly contents: readonly Content[];
-  /** What system and developer messages say, wherever they stand. */
+  /** Text of system and developer messages, wherever they stand. */
   readonly systemInstruction?: { readonly parts: readonly Part[] };
 }
 
@@ -61,8 +61,8 @@ function turnParts(message: ChatMessage, externalId: string, called: CalledFunct
 }
 
 /**
- * What the assistant said, with its signatures. They came on parts whose texts were joined: the first goes back on the text,
- * others on empty parts behind it, which is how Google itself sends a signature that comes after all text.
+ * Text of an assistant message, with its signatures. They came on parts whose texts were joined: the first goes back on the
+ * text, others on empty parts after it, as Google itself sends a signature that comes after all text.
  */
 function signedText(message: ChatMessage, externalId: string): Part[] {
   const parts = toParts(message.content ?? message.refusal, externalId);
@@ -91,8 +91,8 @@ function earlierImages(message: ChatMessage, externalId: string): Part[] {
 }
 
 /**
- * What a message says, as Google's parts. Empty text is left out: Google refuses it.
- * @throws UpstreamError for what the provider does not take
+ * Converts a message to Google's parts. Empty text is left out: Google refuses it.
+ * @throws UpstreamError for content that the provider does not take
  */
 function toParts(content: ChatMessage['content'], externalId: string): Part[] {
   if (content === null || content === undefined) return [];
@@ -258,9 +258,9 @@ function fromDataUrl(url: string): Part | undefined {
 }
 
 /**
- * What a URL names. The gateway fetches nothing: an https address goes to the provider, which fetches public ones (documented
- * for `fileData.fileUri`; its type is optional there, and is stated where the name tells it).
- * @param unnamed what it is where its name does not tell; undefined: Google finds out
+ * Makes a part of a URL. The gateway fetches nothing: an https address goes to the provider, which fetches public ones
+ * (documented for `fileData.fileUri`; its type is optional there, and is stated where the name reveals it).
+ * @param unnamed type where the name does not reveal it; undefined: Google finds out
  * @throws UpstreamError for any other address, and on models that fetch none
  */
 function fromUrl(url: string, externalId: string, unnamed?: string): Part {
@@ -275,8 +275,8 @@ function fromUrl(url: string, externalId: string, unnamed?: string): Part {
 }
 
 /**
- * Where Gemini's thought signatures stand in OpenAI's form. Those of function calls and images stand on the tool call or
- * image itself, in `extra_content.google.thought_signature`; those of text in `reasoning_details`, one entry each.
+ * Places of Gemini's thought signatures in OpenAI's form. Those of function calls and images stand on the tool call or image
+ * itself, in `extra_content.google.thought_signature`; those of text in `reasoning_details`, one entry each.
  */
 
 /** Google documents this text in the place of a signature that got lost: the call is then not refused for lack of one. */

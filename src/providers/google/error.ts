@@ -5,8 +5,8 @@ import { badResponse, fromStatus, retryAfterMs, scrub, type UpstreamError } from
 const detailsOf = (error: Fields): Fields[] => (Array.isArray(error.details) ? error.details.filter(isRecord) : []);
 
 /**
- * What an error amounts to as an HTTP status. Google says 400 of a key that is not valid (`API_KEY_INVALID` and its like), and of
- * an account that it does not serve (`FAILED_PRECONDITION`: no billing, or not in this country): both are about the credential,
+ * HTTP status that an error amounts to. Google answers 400 for an invalid key (`API_KEY_INVALID` and its like), and for an
+ * account that it does not serve (`FAILED_PRECONDITION`: no billing, or not in this country): both are about the credential,
  * not the request. Its 499 is a call that it gave up itself.
  */
 function statusOf(status: number, error: Fields): number {

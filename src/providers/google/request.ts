@@ -103,7 +103,7 @@ const GOOGLE = objectOf({
 
 const EXTENSIONS: Extensions = { ...BODY, top_k: single, google: GOOGLE, extra_body: objectOf({ google: GOOGLE }) };
 
-/** What Gemini has no word for. */
+/** Fields that Gemini does not have. */
 const ABSENT = [
   'audio',
   'function_call',
@@ -142,7 +142,7 @@ function refuses({ request, mapping }: FitCall): Unsupported | undefined {
 
 const TABLE: RequestTable = { extensions: EXTENSIONS, cannot: () => ABSENT, refuses };
 
-/** What of a request Gemini cannot take. */
+/** Parts of a request that Gemini cannot take. */
 export const unsupported: Adapter['unsupported'] = (call) => unsupportedBy(call, TABLE);
 
 export const dropped: Adapter['dropped'] = (call) => droppedBy(call, TABLE);
@@ -156,7 +156,7 @@ interface GoogleOptions {
 
 type Names = typeof TOP_LEVEL;
 
-/** What the first source that sets a field says; undefined: none does. Each call with a limit asks, so nothing is made. */
+/** Value from the first source that sets a field; undefined: none does. Runs for each call with a limit, so it allocates nothing. */
 function chosen({ name, snake }: Names[number], sources: readonly Fields[]): unknown {
   for (const source of sources) {
     const value = entryOf(source, name) ?? entryOf(source, snake);
@@ -175,9 +175,9 @@ function pick(names: Names, sources: readonly Fields[]): Fields {
 }
 
 /**
- * What a request says in Google's own words: in an object `google`, as Google's OpenAI-compatible endpoint has it, also inside
- * `extra_body`; `safetySettings` and `cachedContent` stand on their own as well. A cache belongs to the account that made it; whose
- * credential the call goes with is not known here, so that its name is passed on with the service's too.
+ * Options of a request in Google's own words: in an object `google`, as Google's OpenAI-compatible endpoint has it, also inside
+ * `extra_body`; `safetySettings` and `cachedContent` stand on their own as well. A cache belongs to the account that made it;
+ * the owner of the call's credential is not known here, so the cache's name is passed on with the service's too.
  */
 export function googleOptions(request: object): GoogleOptions {
   const fields = record(request);

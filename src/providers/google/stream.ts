@@ -23,7 +23,7 @@ import {
 /** More choices than any request may ask for. */
 const MAX_CHOICES = 128;
 
-/** What a stream has shown of one choice so far. */
+/** State of one choice in a stream so far. */
 interface ChoiceState {
   calls: number;
   signatures: number;

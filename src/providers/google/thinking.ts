@@ -42,7 +42,7 @@ export function thinkingConfig(
   return { thinkingBudget: pro ? LEAST_PRO_BUDGET : 0, includeThoughts };
 }
 
-// What Gemini models of different generations take follows from the name alone.
+// Capabilities of Gemini models of different generations follow from the name alone.
 
 /** `gemini-2.5-flash` states 2.5, `gemini-3-pro-preview` 3; a moving name such as `gemini-flash-latest` states nothing. */
 const STATED = /^(?:models\/)?gemini-(\d+)(?:\.(\d+))?(?!\d)/;
@@ -71,7 +71,7 @@ export const formsAnswersWithTools = (externalId: string): boolean => isSince(ex
 /** Web searches are charged one by one; before Gemini 3 once for an answer. */
 export const countsSearches = (externalId: string): boolean => isSince(externalId, 300);
 
-/** How the amount of thinking is set: by a level since Gemini 3, by a number of tokens in 2.5, not at all before. */
+/** Way to set the amount of thinking: a level since Gemini 3, a number of tokens in 2.5, none before. */
 function thinkingSetting(externalId: string): 'level' | 'budget' | 'none' {
   if (isSince(externalId, 300)) return 'level';
   return isSince(externalId, 205) ? 'budget' : 'none';

@@ -80,7 +80,7 @@ export function toGoogleSchema(schema: Schema): Schema {
 const isLone = (value: unknown, schema: Schema): value is unknown[] =>
   Array.isArray(value) && value.length === 1 && schema.anyOf === undefined;
 
-/** What `enum` is documented for. */
+/** Types that `enum` is documented for. */
 const isEnumerable = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number';
 
 const toRef = (ref: unknown): unknown =>

@@ -9,7 +9,7 @@ import { badResponse, fromStatus, retryAfterMs, scrub, UpstreamError } from '../
 /** More choices than any request may ask for. */
 export const MAX_CHOICES = 128;
 
-/** What the gateway writes itself, or reads; and what must not become a prototype. */
+/** Fields that the gateway writes itself, or reads; and names that must not become a prototype. */
 const READ: ReadonlySet<string> = new Set([
   'id',
   'object',
@@ -140,7 +140,7 @@ function normaliseChoice(choice: unknown, position: number, secret: string | und
   };
 }
 
-/** What a stream has shown of one choice so far. */
+/** State of one choice in a stream so far. */
 export interface ChoiceState {
   readonly index: number;
   readonly calls: BegunCalls;
@@ -182,7 +182,7 @@ const MAX_CALLS = 1024;
 /** An id that is longer is remembered by its hash: thoughts are hidden in some. */
 const LONG_ID = 128;
 
-/** What a fragment says of the tool call that it belongs to. */
+/** Data in a fragment about the tool call that it belongs to. */
 interface NamedCall {
   /** The upstream's own `index`; undefined where it gives none. */
   readonly wire: number | undefined;
@@ -382,7 +382,7 @@ function wordsOf(body: unknown): { readonly code?: string; readonly param?: stri
   return { ...(typeof code === 'string' ? { code } : {}), ...(typeof param === 'string' ? { param } : {}) };
 }
 
-/** Of anything else an upstream could choose what making a text of it does. */
+/** With any other type, an upstream could choose what its conversion to text does. */
 const isWord = (value: unknown): boolean => typeof value === 'string' || typeof value === 'number';
 
 /** A status that the error names itself, as OpenRouter's numeric `code`. */
@@ -395,7 +395,7 @@ function carriedStatus(body: Fields): number | undefined {
   return undefined;
 }
 
-/** Where a web framework found a fault. */
+/** Place of a fault that a web framework found. */
 function placeIn(loc: unknown): string[] {
   const words = Array.isArray(loc) ? loc.slice(0, 8).filter(isWord) : [];
   return words.length === 0 ? [] : [words.join('.')];

@@ -68,7 +68,7 @@ function limitOutput(body: Body, { maxTokens }: OpenAiDialect, ours: number | un
   if (limit !== undefined) body[field] = limit;
 }
 
-/** What SDKs and other gateways add to an answer, and send back with it: no provider knows them. */
+/** Fields that SDKs and other gateways add to an answer, and send back with it: no provider knows them. */
 const NEVER_SENT = ['parsed', 'provider_specific_fields', 'thinking_blocks'];
 
 /** For servers of which no dialect is known. */
@@ -105,7 +105,7 @@ function translateMessage(message: ChatMessage, dialect: MessageDialect, reasons
   return translated;
 }
 
-/** What an assistant thought, if its provider wants it back. */
+/** Thoughts of an assistant, if its provider wants them back. */
 function thoughtsOf(message: ChatMessage, { thoughts: field, thoughtsRequired }: MessageDialect): string | undefined {
   if (field === undefined || message.role !== 'assistant') return undefined;
   const { reasoning, reasoning_content: content }: Fields = { ...message };

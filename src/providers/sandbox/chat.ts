@@ -12,7 +12,7 @@ import { beginEvents, type Fault, faultIn, faultOf, sendError, sendEvent, sendFa
 
 const validateChatRequest = validator('ChatRequest');
 
-/** How slow `sandbox-slow` is. */
+/** Pace of `sandbox-slow`. */
 export interface SandboxPace {
   /** Milliseconds before the answer begins. */
   readonly firstByteMs: number;
@@ -144,7 +144,7 @@ function deltaAt({ pieces, tool }: SandboxChoice, position: number): object | un
   return { tool_calls: [{ index: 0, ...first, function: { ...name, arguments: piece } }] };
 }
 
-/** What the sandbox says in one choice: text, or a call of one tool. */
+/** Content of one choice of the sandbox: text, or a call of one tool. */
 interface SandboxChoice {
   readonly index: number;
   /** The text, or the arguments of the tool, by token. */
@@ -161,7 +161,7 @@ interface SandboxAnswer {
     readonly prompt_tokens: number;
     readonly completion_tokens: number;
     readonly total_tokens: number;
-    /** Of the models that draw. */
+    /** Details of the models that draw. */
     readonly completion_tokens_details?: { readonly image_tokens: number };
   };
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Turns } from '../../domain/turns.ts';
 import { loadSharp } from '../../lib/sharp.ts';
 
-/** How finely a picture is drawn. */
+/** Detail of a drawn picture. */
 export type Detail = 'plain' | 'fine';
 
 interface Style {

@@ -11,7 +11,7 @@ const IMAGE_MODELS: ReadonlyMap<string, Detail> = new Map([
 
 export const MODERATION_MODEL = 'sandbox-moderation';
 
-/** How finely a model draws; undefined for one that does not. */
+/** Detail in which a model draws; undefined for one that does not. */
 export const detailOf = (model: string): Detail | undefined => IMAGE_MODELS.get(model);
 
 /** The models that draw complete chats too: they show the picture after the echo. */

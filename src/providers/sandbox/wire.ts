@@ -37,7 +37,7 @@ export function sendEvent(response: ServerResponse, data: string, name?: string)
   response.write(name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`);
 }
 
-/** How the model that fails on request fails: a status, or one of the ways in which a success goes wrong. */
+/** Failure of the model that fails on request: a status, or one of the ways in which a success goes wrong. */
 export type Fault = number | 'cut' | 'empty' | 'error' | 'hang' | 'malformed' | 'stall';
 
 const NAMES: readonly Exclude<Fault, number>[] = ['cut', 'empty', 'error', 'hang', 'malformed', 'stall'];
@@ -50,10 +50,10 @@ export function faultIn(text: string): Fault | undefined {
   return NAMES.find((name) => name === wanted) ?? (Number(wanted) || undefined);
 }
 
-/** The same for the model that always fails: without a directive, status 500. */
+/** Fault for the model that always fails: as above, and status 500 without a directive. */
 export const faultOf = (text: string): Fault => faultIn(text) ?? DEFAULT;
 
-/** Of which operation the answer would have been. */
+/** Form of a fault, by the operation that the answer would have belonged to. */
 interface FaultForm {
   readonly stream: boolean;
   /** A success that holds nothing. */

@@ -10,7 +10,7 @@ export interface CountMessage {
   readonly budgetMs: number;
 }
 
-/** What was counted, from the beginning of the texts: all of them, unless time was up. */
+/** Tokens counted, from the beginning of the texts: all of them, unless time was up. */
 export interface Counted {
   readonly tokens: number;
   /** In UTF-8. */

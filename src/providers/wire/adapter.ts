@@ -41,7 +41,7 @@ export interface BaseUrl {
   readonly path: string;
 }
 
-/** Where an attempt goes, and with which secret. */
+/** Destination of an attempt, and its secret. */
 export interface Endpoint {
   readonly base: BaseUrl;
   readonly addresses: AddressPolicy;
@@ -146,8 +146,8 @@ export interface WholeTranslation<Call, Answer> {
 /** A pure translation between OpenAI's form and a provider's. It opens no connection, retries nothing, knows no HTTP server. */
 export interface Adapter {
   /**
-   * What of a chat request the provider cannot take; undefined: it takes all of it. Asked before the policy decides: a provider
-   * that cannot take a request is no candidate for it.
+   * Part of a chat request that the provider cannot take; undefined: it takes all of it. Asked before the policy decides: a
+   * provider that cannot take a request is not a candidate for it.
    */
   unsupported(call: Omit<ChatCall, 'maxOutputTokens'>): Unsupported | undefined;
   /** Fields that only tune or label, and that the provider does not honour, or only in part: that much is left out. */
@@ -164,7 +164,7 @@ export interface Adapter {
    * @throws UpstreamError `bad_response`, and what the transport throws
    */
   parseStream(response: StreamedResponse, secret?: string): AsyncIterable<UpstreamChunk>;
-  /** What an answer, parsed, reports as its usage, whatever else is wrong with it; undefined: nothing. */
+  /** Usage that a parsed answer reports, whatever else is wrong with it; undefined: none. */
   reportedUsage(answer: unknown): Usage | undefined;
   /** Any answer that is no success, of any operation, and a gathered answer to a request with `stream`. */
   parseError(response: GatheredResponse, secret: string | undefined): UpstreamError;

@@ -51,7 +51,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What an event of a stream holds; undefined for what is no JSON. */
+/** JSON of an event of a stream; undefined for anything else. */
 export const eventJson = (event: StreamEvent): unknown =>
   event.data === undefined ? event.json : parseJson(event.data);
 
@@ -77,7 +77,7 @@ export type Extensions = Readonly<Record<string, Takes>>;
 /** A text, a number or a boolean. */
 export const single: Takes = (value) => value === null || typeof value !== 'object';
 
-/** What only templates and schemas read. */
+/** Value that only templates and schemas read. */
 export const anything: Takes = () => true;
 
 export const listOf =
@@ -166,21 +166,21 @@ export function namedFields(request: object, named: ReadonlySet<string> = NONE):
 
 const pointer = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
-/** What a wire format, or a dialect of it, takes of a chat request beyond OpenAI's fields. */
+/** Fields of a chat request that a wire format, or a dialect of it, takes beyond OpenAI's. */
 export interface RequestTable {
   readonly extensions: Extensions;
   /** Types of tools that search the web: they call no other model, and each search has the mapping's `web_search` price. */
   readonly searchTools?: ReadonlySet<string>;
   /** OpenAI's fields that it does not honour for a request: it refuses them, or has no word for them. */
   cannot(call: FitCall): readonly string[];
-  /** What else it cannot take; its own rules. */
+  /** Further requests that it cannot take, by its own rules. */
   refuses?(call: FitCall): Unsupported | undefined;
 }
 
-/** What decides whether a provider fits a request. */
+/** Parts of a call that decide whether a provider fits it. */
 export type FitCall = Omit<ChatCall, 'maxOutputTokens'>;
 
-/** What of a request a provider cannot take, or would charge for at prices that the gateway does not know. */
+/** Part of a request that a provider cannot take, or would charge for at prices that the gateway does not know. */
 export function unsupportedBy(
   call: FitCall,
   { extensions, searchTools = NONE, cannot, refuses }: RequestTable,
@@ -297,7 +297,10 @@ const CHOICES: ReadonlySet<unknown> = new Set([undefined, 'auto', 'none', 'requi
 
 const FORMATS: ReadonlySet<unknown> = new Set([undefined, 'text', 'json_object', 'json_schema']);
 
-/** What only providers that speak OpenAI's wire format can take: custom tools, and other choices of tools and forms of an answer. */
+/**
+ * Part of a request that only providers with OpenAI's wire format can take: custom tools, and other choices of tools and forms
+ * of an answer.
+ */
 export function openAiOnly({
   tools,
   tool_choice: choice,
@@ -338,7 +341,7 @@ function nearestRatio(size: string): string {
   return RATIOS.reduce<string>((nearest, ratio) => (distance(ratio) < distance(nearest) ? ratio : nearest), '1:1');
 }
 
-/** What models that draw by a ratio choose themselves, and what they do anyway. */
+/** Options that models drawing by a ratio choose themselves, with the values that they use anyway. */
 const THEIR_OWN: Readonly<Record<string, unknown>> = {
   background: 'auto',
   complexity: undefined,

@@ -15,18 +15,18 @@ type AttemptErrorType =
   | 'rejected';
 
 interface UpstreamErrorOptions {
-  /** What the upstream said, scrubbed: for the caller, not for the log, since it may echo the prompt. */
+  /** Text of the upstream, scrubbed: for the caller, not for the log, since it may echo the prompt. */
   readonly quoted?: string | undefined;
-  /** What the upstream's answer amounts to as an HTTP status, if it answered: mostly its own. */
+  /** HTTP status that the upstream's answer amounts to, if it answered: mostly its own. */
   readonly status?: number | undefined;
   /** Milliseconds after which the upstream wants to be asked again, at most 300,000. */
   readonly retryAfterMs?: number | undefined;
-  /** Of a rejected request: the upstream's `code` and `param`, where they are OpenAI's words. */
+  /** For a rejected request: the upstream's `code` and `param`, where they are OpenAI's words. */
   readonly code?: string | undefined;
   readonly param?: string | undefined;
   /** Overrides the rule of the type. */
   readonly retryable?: boolean;
-  /** What the provider reported for an answer that cannot be used: it is still paid for. */
+  /** Usage that the provider reported for an answer that cannot be used: it is still paid for. */
   readonly usage?: Usage | undefined;
   /** The upstream has nothing at the path, rather than no such model. */
   readonly wrongPath?: boolean;
@@ -67,7 +67,7 @@ export class UpstreamError extends Error {
     this.wrongPath = options.wrongPath ?? false;
   }
 
-  /** The same failure of an answer for which the provider reported this usage. */
+  /** Returns this failure with the usage that the provider reported for the answer. */
   withUsage(usage: Usage | undefined): UpstreamError {
     if (usage === undefined) return this;
     const { errorType, summary, quoted, retryable, status, retryAfterMs, code, param, wrongPath, cause } = this;
@@ -154,7 +154,7 @@ export function fromStatus(
   }
 }
 
-/** How a server says 404 of a path: with nothing that we read, which a page is, or in such words. */
+/** Whether a 404 is about the path: it has no text that we read, as with a page, or uses such words. */
 const isAboutPath = (text: string): boolean =>
   text === '' ||
   /^(?:404:? )?(?:page |path |route |url )?not found[.!]?$|invalid url|cannot (?:post|get) |no (?:such )?(?:route|path|endpoint)|unknown (?:request )?(?:url|path|endpoint)/i.test(
@@ -195,7 +195,7 @@ const REQUEST_CODES: ReadonlySet<string> = new Set([
   'unsupported_value',
 ]);
 
-/** How providers without OpenAI's codes say that a prompt is too long, in lower case. */
+/** Words of providers without OpenAI's codes for a prompt that is too long, in lower case. */
 const TOO_LONG = [
   'context length',
   'context window',
@@ -350,7 +350,7 @@ const MAX_INPUT = 4096;
 const MAX_OUTPUT = 1000;
 const REDACTED = '[redacted]';
 
-/** What looks like a credential: known prefixes, bearer tokens, user information in URLs, key parameters, long hex. */
+/** Patterns of credentials: known prefixes, bearer tokens, user information in URLs, key parameters, long hex. */
 const CREDENTIALS = [
   /\b(?:bearer|basic)\s+[^\s"',;]{6,}/gi,
   /\b(?:sk|pk|rk|pcl|pclm|pcli|pcls|gsk|xai|hf|nvapi|pplx|ghp|gho|glpat|xox[abp]|r8|fw|csk|tgp|key)[-_][A-Za-z0-9*._-]{6,}/gi,

@@ -32,7 +32,7 @@ export interface AuditFilter {
   readonly to?: number | undefined;
 }
 
-/** What one page may hold of `before` and `after`, in bytes: an entry of a long rule has half a million. */
+/** Most bytes of `before` and `after` on one page: an entry of a long rule has half a million. */
 const MAX_PAGE_BYTES = 1_000_000;
 
 /**
@@ -89,7 +89,7 @@ function getEntry(db: Database, organizationId: string, seq: number): AuditEntry
   return entry;
 }
 
-/** Where the page before ended; ids alone do not say, because several processes make them. */
+/** End of the previous page; ids alone do not determine it, because several processes make them. */
 function getPlace(db: Database, organizationId: string, cursor: string): Pick<AuditTable, 'createdAt' | 'seq'> {
   const place = db.get(
     build
@@ -102,7 +102,10 @@ function getPlace(db: Database, organizationId: string, cursor: string): Pick<Au
   return place;
 }
 
-/** What a rule was called at a time (epoch ms), and which policy folder stated it, by the last entry about it until then; undefined: there is none. */
+/**
+ * Description of a rule at a time (epoch ms), and the policy folder that stated it, by the last entry about the rule up to
+ * then; undefined: there is no such entry.
+ */
 export function describedAt(
   db: Database,
   organizationId: string,
@@ -166,7 +169,7 @@ interface ChainHead {
   readonly hmac: string;
 }
 
-/** Where a chain does not hold: the place of the first entry that is missing, or is not what was written there. */
+/** Break in a chain: the place of the first entry that is missing or altered. */
 interface ChainFault {
   readonly seq: number;
   readonly kind: 'missing' | 'altered';

@@ -28,17 +28,17 @@ import {
   writeSecretsFile,
 } from '../secrets/secrets.ts';
 
-/** What `manifest.json` says of a backup: written last, so that a folder without it is none. */
+/** Content of a backup's `manifest.json`, which is written last: a folder without it is not a backup. */
 export interface BackupManifest {
   readonly format: 1;
   /** RFC 3339. */
   readonly createdAt: string;
-  /** Of Portcullis. */
+  /** Version of Portcullis. */
   readonly version: string;
   readonly schemaVersion: number;
   readonly pageCount: number;
   readonly bytes: number;
-  /** Of the database, in hex. */
+  /** SHA-256 of the database, in hex. */
   readonly sha256: string;
   /** Whether `secrets.json` is there. */
   readonly secrets: boolean;
@@ -52,7 +52,7 @@ export interface BackupOptions {
   readonly given: GivenSecrets;
   /** Epoch ms. */
   readonly now: number;
-  /** Of Portcullis. */
+  /** Version of Portcullis. */
   readonly version: string;
   readonly progress: (done: number, all: number) => void;
 }

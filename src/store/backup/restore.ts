@@ -36,7 +36,7 @@ export interface RestoreOptions {
 
 interface RestoreResult {
   readonly manifest: BackupManifest;
-  /** Where the files that were there before are now; undefined: there were none. */
+  /** Place to which the earlier files were moved; undefined: there were none. */
   readonly replaced: string | undefined;
   /** Secrets that the database needs and nobody has, in words. */
   readonly missing: readonly string[];

@@ -33,7 +33,7 @@ export function readBundleState(dataDir: string): BundleState | undefined {
   return state;
 }
 
-/** What is in force in a data directory: a bundle, or the policy of the installation since a start without `POLICY_BUNDLE`. */
+/** Policy in force in a data directory: a bundle, or the installation's own since a start without `POLICY_BUNDLE`. */
 export type Standing =
   | { readonly bundle: BundleState }
   | { readonly installation: { /** RFC 3339; undefined: no bundle ever was. */ readonly since: string | undefined } };
@@ -95,7 +95,7 @@ export function withActive(state: BundleState | undefined, active: KnownBundle):
   };
 }
 
-/** What is kept of signed bundles, so that the source cannot put an older one in force. */
+/** Keeps the record of signed bundles by which the source cannot put an older one in force. */
 function signedAfter(
   state: BundleState | undefined,
   { signedAs }: KnownBundle,

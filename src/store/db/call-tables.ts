@@ -5,18 +5,18 @@ import type { StoredTokens } from '../../domain/usage.ts';
 
 export type Flag = 0 | 1;
 
-/** How many UTC days after 1970 a row was last referred to, or a later one: until then it is kept. */
+/** The day (UTC, counted from 1970) on which a row was last referred to, or a later one: the row is kept until then. */
 interface Interned {
   id: Generated<number>;
   usedOn: number;
 }
 
-/** What an interned row is found by: over all its other columns. */
+/** An interned row that is found by a digest over all its other columns. */
 interface Digested extends Interned {
   digest: Buffer;
 }
 
-/** Who asks for what. */
+/** Callers, with what they ask for. */
 export interface CallOriginsTable extends Digested {
   organizationId: string;
   projectId: string;
@@ -44,7 +44,7 @@ export interface CallVerdictsTable extends Digested {
   inputJson: string;
 }
 
-/** Who served, and how. */
+/** Targets that served calls, and how. */
 export interface CallTargetsTable extends Digested {
   providerId: string | null;
   modelId: string | null;
@@ -73,7 +73,7 @@ export interface LedgerTable extends CallColumns {
   sharedPeriodStartedAt: Generated<number | null>;
 }
 
-/** What a call has of its own. */
+/** Columns that belong to one call alone. */
 interface CallColumns extends Record<keyof StoredTokens, Generated<number>> {
   /** In the order of ids (src/domain/id.ts). */
   number: number;
@@ -82,7 +82,7 @@ interface CallColumns extends Record<keyof StoredTokens, Generated<number>> {
   reservation: Generated<bigint>;
   /** Begin of the recurring window in which the call was opened and to which its cost belongs. */
   periodStartedAt: Generated<number | null>;
-  /** The same of the budgets of the key's owner, its project and its organization. */
+  /** Begin of the windows of the budgets of the key's owner, its project and its organization, in the same sense. */
   memberPeriodStartedAt: Generated<number | null>;
   projectPeriodStartedAt: Generated<number | null>;
   organizationPeriodStartedAt: Generated<number | null>;
@@ -144,7 +144,7 @@ export interface CallsView
 export interface CallIndexTable {
   /** The number of the last row of the block. */
   last: number;
-  /** What the cells are (call-index.ts). */
+  /** The kind of cells (call-index.ts). */
   name: string;
   /** A typed array, little-endian, with an element for each row. */
   cells: Buffer;

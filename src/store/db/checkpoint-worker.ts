@@ -5,7 +5,10 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { yieldToOthers } from './database-thread.ts';
 import { openFile } from './sqlite-file.ts';
 
-/** Of the 4000 pages at which the serving connection checkpoints: a page that is written again and again is moved once. */
+/**
+ * Pages in the log that start a checkpoint, below the 4000 at which the serving connection checkpoints: a page that is written
+ * repeatedly is moved once.
+ */
 const LONG_LOG = 2500;
 /** Pages that are worth the two waits for the disk. */
 const ENOUGH_PAGES = 500;

@@ -24,7 +24,7 @@ interface DatabaseThreadOptions {
   readonly turns: Turns;
   /** Milliseconds that one answer may take. */
   readonly limitMs: number;
-  /** What is said of an answer that takes longer. */
+  /** The error for an answer that takes longer. */
   readonly tooSlow: () => ApiError;
 }
 
@@ -86,7 +86,7 @@ function read<Answer>(answer: ThreadAnswer<Answer>): Answer {
   throw new ApiError(status, code, message, { param, cause: text });
 }
 
-/** What a thread answers, or the error for the caller; `text` is for the log. */
+/** A thread's answer, or the error for the caller; `text` is for the log. */
 type ThreadAnswer<Answer> =
   | { readonly answer: Answer }
   | {

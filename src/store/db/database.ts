@@ -14,7 +14,7 @@ export type Durability = 'normal' | 'full';
 
 export interface DatabaseOptions {
   durability?: Durability;
-  /** How long a statement waits for another process's lock before it fails; default 250 ms. It blocks the thread. */
+  /** Time that a statement waits for another process's lock before it fails; default 250 ms. It blocks the thread. */
   busyTimeoutMs?: number;
   readonly?: boolean;
   /** Only `serve` creates a database or migrates one; otherwise a missing or older one is an error. */

@@ -52,7 +52,7 @@ export const mapPage = <Row, Item>({ items, nextCursor }: Page<Row>, toItem: (ro
   nextCursor,
 });
 
-/** How many rows there are of a query that selects nothing else. */
+/** Counts the rows of a query that selects nothing else. */
 export const countRows = <Table extends keyof Tables>(
   db: Pick<Database, 'get'>,
   query: SelectQueryBuilder<Tables, Table, object>,

@@ -108,7 +108,7 @@ export function prepare<R>(connection: BetterSqlite3.Database, query: CompiledQu
   };
 }
 
-/** Where a statement of the hot path takes a value, once or more often. */
+/** A value's place in a statement of the hot path, where it may occur more than once. */
 export class Parameter<T extends SqlValue> implements Expression<T> {
   get expressionType(): T | undefined {
     return undefined;

@@ -61,6 +61,6 @@ export const isBusy = (error: unknown): boolean => sqliteCode(error).startsWith(
 /** Result codes that tell of the machine, not of the statement. */
 const MACHINE_TROUBLE = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|PROTOCOL|CORRUPT|NOTADB)/;
 
-/** The same error, as `StoreUnavailable` when it tells of the machine. */
+/** Returns the error, as `StoreUnavailable` when its cause is the machine. */
 export const classify = (error: unknown): unknown =>
   MACHINE_TROUBLE.test(sqliteCode(error)) ? new StoreUnavailable(error) : error;

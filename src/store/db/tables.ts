@@ -64,7 +64,7 @@ export interface Tables {
   oauth_grants: OAuthGrantsTable;
 }
 
-/** What is read of a table, or of some of its columns. */
+/** A row as read from a table, whole or some of its columns. */
 export type Row<Table, Column extends keyof Selectable<Table> = keyof Selectable<Table>> = Readonly<
   Pick<Selectable<Table>, Column>
 >;
@@ -72,7 +72,7 @@ export type Row<Table, Column extends keyof Selectable<Table> = keyof Selectable
 export type Plan = 'free' | 'pro' | 'enterprise';
 export type Role = 'owner' | 'admin' | 'developer';
 
-/** What may be taken in a minute; null: as much as they like. */
+/** Limits a minute; null: unlimited. */
 interface MinuteColumns {
   requestsPerMinute: Generated<number | null>;
   tokensPerMinute: Generated<number | null>;
@@ -84,7 +84,7 @@ export interface OrganizationsTable extends MinuteColumns {
   plan: Generated<Plan>;
   /** Grows by one with every write of a rule or of tags, and with every change of who is in a group. */
   ruleRevision: Generated<number>;
-  /** What keys that developers make may be given at most; null: as much as the developer's most limited key. */
+  /** Maximum limits of keys that developers make; null: those of the developer's most limited key. */
   newKeyLimitsJson: Generated<string | null>;
   createdAt: number;
   updatedAt: number;
@@ -122,10 +122,10 @@ export interface StoredSecret {
   mask: string;
 }
 
-/** How a session began. */
+/** The way in which a session began. */
 export type SignInMethod = 'password' | 'passkey' | 'link' | 'invitation';
 
-/** Of members who have signed in with a browser. */
+/** Sessions of members who signed in with a browser. */
 export interface SessionsTable {
   id: string;
   organizationId: string;
@@ -161,7 +161,7 @@ export interface PasskeysTable {
   credentialId: string;
   /** COSE. */
   publicKey: string;
-  /** Of the authenticator; 0 where it does not count. */
+  /** The authenticator's counter; 0 if it does not count. */
   counter: number;
   transportsJson: string;
   label: string;
@@ -181,7 +181,7 @@ export interface SignInFailuresTable {
 export interface MasterKeysTable extends StoredSecret {
   id: string;
   organizationId: string;
-  /** Who made it: it acts with this member's current role. */
+  /** The member who made the key: it acts with their current role. */
   memberId: string;
   description: string;
   createdAt: number;
@@ -235,7 +235,7 @@ export interface KeysTable extends StoredSecret, SpendColumns, MinuteColumns {
   deletedAt: Generated<number | null>;
   expiresAt: Generated<number | null>;
   lastUsedAt: Generated<number | null>;
-  /** Of the secret before the last roll, if that was with an overlap; the three are null together. */
+  /** Hash of the secret before the last roll, if that was with an overlap; the three are null together. */
   previousSecretHash: Generated<string | null>;
   previousPepperId: Generated<string | null>;
   /** Until then that secret is accepted too. */
@@ -270,7 +270,7 @@ export interface GroupsTable {
   deletedAt: Generated<number | null>;
 }
 
-/** Who is in a group. */
+/** Members and keys in a group. */
 export interface GroupHoldersTable {
   organizationId: string;
   groupId: string;
@@ -405,7 +405,7 @@ export interface ProviderKeysTable {
   deletedAt: Generated<number | null>;
 }
 
-/** Who made a change: a member at the dashboard, a master key, the command line, or one of the server's own jobs. */
+/** Kind of actor behind a change: a member at the dashboard, a master key, the command line, or one of the server's own jobs. */
 export type AuditActorKind = 'person' | 'master_key' | 'cli' | 'job';
 
 /** One chain over the whole installation; append-only by triggers. */
@@ -435,14 +435,14 @@ export interface AuditTable {
 /** Parts of long texts (text-parts.ts). */
 interface TextPartsTable {
   id: Generated<number>;
-  /** Of the owner and the text. */
+  /** Digest of the owner and the text. */
   digest: string;
   text: string;
 }
 
 interface OAuthItemsTable {
   model: string;
-  /** Of what is a secret the SHA-256 hash, else the id itself. */
+  /** SHA-256 hash of an id that is a secret, else the id itself. */
   id: string;
   payloadJson: string;
   /** A row of `oauth_grants`, once there is one; items of one grant end together. */
@@ -451,7 +451,7 @@ interface OAuthItemsTable {
   createdAt: number;
   consumedAt: Generated<number | null>;
   expiresAt: number | null;
-  /** Of a client: who registered it, until someone allows it where that is an address. */
+  /** For a client: its registrant, until someone allows it if that is an address. */
   registrant: string | null;
 }
 
@@ -459,7 +459,7 @@ export interface OAuthGrantsTable {
   /** The authorization server's id of the grant; the client's id where it acts by itself. */
   id: string;
   organizationId: string;
-  /** Who allowed it. */
+  /** The member who allowed it. */
   memberId: string;
   keyId: string;
   clientId: string;

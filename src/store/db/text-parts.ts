@@ -9,7 +9,7 @@ import { bind, build, prepare } from './sql.ts';
  * owner are stored once. What begins with `@` is no JSON, so that neither is taken for the other.
  */
 export interface TextParts {
-  /** What a column is to hold of a text. */
+  /** Returns the column's value for a text. */
   store(owner: string, text: string): string;
   /** The text, by what a column holds. @throws Error when a part is missing */
   read(stored: string): string;
@@ -97,7 +97,7 @@ function textPartsOf(connection: Database['connection'], table: PartsTable): Tex
   };
 }
 
-/** What a column is to hold of a text that is made of others, by what columns hold of those. */
+/** Joins the column values of several texts into that of the text made of them. */
 export const joinStored = (pieces: readonly string[]): string =>
   pieces.some(isInParts) ? MARK + JSON.stringify(pieces) : pieces.join('');
 
@@ -112,7 +112,7 @@ export function readJoined(parts: Pick<TextParts, 'read'>, stored: string): stri
 /** Characters of a piece: at least and at most; on average a thousand more than the least. */
 const LEAST = 256;
 const MOST = 8192;
-/** Of the rolling sum's 32 bits: where the first ten are zero, which is once in 1024 characters, a piece ends. */
+/** Bits of the 32-bit rolling sum that are ignored: a piece ends where the first ten are zero, which is once in 1024 characters. */
 const IGNORED_BITS = 22;
 
 /** A random number for each of 256 characters. */

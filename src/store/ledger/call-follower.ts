@@ -55,7 +55,7 @@ export function follow(db: Database, { after, open }: FollowPosition, limit: num
   };
 }
 
-/** What was left out, and where it goes on. */
+/** Calls that were left out, and the position to go on from. */
 interface SkippedCalls {
   readonly decisions: number;
   readonly position: FollowPosition;
@@ -74,7 +74,7 @@ export function skipOldest(db: Database, { after, open }: FollowPosition, most: 
 /** Rows of the ledger that are counted at once. */
 const AT_ONCE = 16_384;
 
-/** How many decisions name a rule in their shadow. */
+/** Number of decisions that name a rule in their shadow. */
 interface ReportCount {
   readonly ruleId: string;
   /** The organization's rule revision by which they were made. */
@@ -85,7 +85,7 @@ interface ReportCount {
   readonly lastSeenAt: number;
 }
 
-/** What the calls that were not counted yet say of report rules. */
+/** Report-rule counts of the calls that were not counted yet. */
 export interface ReportCounts {
   /** The number of the last of these calls. */
   readonly counted: number;

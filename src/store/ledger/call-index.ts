@@ -7,7 +7,7 @@ import { CALL_STATES } from './statements.ts';
 /** Rows of the ledger in a block. */
 export const BLOCK = 4096;
 
-/** What has a cell for each row: a 32-bit code of the value. `model` and `provider` are those that served. */
+/** Values with a cell for each row: a 32-bit code of the value. `model` and `provider` are those that served. */
 export type Coded =
   | 'organization'
   | 'key'
@@ -20,9 +20,12 @@ export type Coded =
   | 'request'
   | 'clientRequest';
 
-/** Of the rules that a decision names, and of the caller's groups, a bit for each in both: the first by some bits of its code, the second by others. */
+/**
+ * Bits for the rules that a decision names and for the caller's groups, one in each column: in the first by some bits of the
+ * rule's or group's code, in the second by others.
+ */
 type RuleBits = 'ruleBits' | 'moreRuleBits';
-/** Of the caller's address, in the order of addresses: the first 32 bits, and the next. */
+/** Bits of the caller's address, in the order of addresses: the first 32, and the next. */
 type AddressBits = 'addressHigh' | 'addressNext';
 /** Milliseconds that the call took, and two; `NONE` where that is not known. Blocks from before there were such cells have none. */
 type Took = 'took';
@@ -41,7 +44,7 @@ export const UNKNOWN = 0;
 /** There is no value. */
 export const NONE = 1;
 
-/** How long a call took, as a cell. */
+/** The cell for a call's duration. */
 export const tookCell = (ms: number | null): number => (ms === null ? NONE : Math.min(ms, 0x7ffffff0) + 2);
 
 /** FNV-1a, but for the two codes that mean something else. */
@@ -96,7 +99,7 @@ const rowsBetween = build
   .where('ledger.number', '<', bind<number>('before'))
   .limit(BLOCK);
 
-/** What a decision is searched by. */
+/** Cells by which a decision is searched. */
 interface VerdictCells {
   readonly outcome: number;
   readonly addressHigh: number;

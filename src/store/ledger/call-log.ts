@@ -21,22 +21,22 @@ export interface CallFilter {
   readonly requestId?: string | undefined;
   /** The caller's own. */
   readonly clientRequestId?: string | undefined;
-  /** That was asked for, or that served. */
+  /** Model that was asked for, or that served. */
   readonly model?: string | undefined;
-  /** That served. */
+  /** Provider that served. */
   readonly provider?: string | undefined;
   readonly outcome?: 'permit' | 'deny' | undefined;
   /** `deny_models`: the kind of the rules that denied it. */
   readonly reason?: string | undefined;
-  /** That the decision names, among its violations or in its shadow. */
+  /** Rule that the decision names, among its violations or in its shadow. */
   readonly ruleId?: string | undefined;
-  /** That the key or its owner was in, as the decision saw it. */
+  /** Group that the key or its owner was in, as the decision saw it. */
   readonly groupId?: string | undefined;
   /** Milliseconds: only calls that are known to have taken longer. */
   readonly slowerThan?: number | undefined;
   /** In which the caller's address lies. */
   readonly addresses?: AddressRange | undefined;
-  /** That would have changed the decision, in mode `report`, as the rule has been since a revision of the organization's rules. */
+  /** Rule that would have changed the decision in mode `report`, as it has been since a revision of the organization's rules. */
   readonly reportedBy?: { readonly ruleId: string; readonly revision: number } | undefined;
   /** Epoch ms, inclusive. */
   readonly from?: number | undefined;
@@ -119,7 +119,7 @@ export interface LoggedCall
   readonly state: CallState;
   /** `deny_models`; null: it was permitted. */
   readonly reason: string | null;
-  /** How many candidates would be permitted with the report rules in force; null: there were none. */
+  /** Number of candidates that would be permitted with the report rules in force; null: there were no report rules. */
   readonly shadowPermitted: number | null;
   readonly costDetails: Record<string, unknown> | null;
   readonly attempts: Record<string, unknown>[] | null;
@@ -127,7 +127,7 @@ export interface LoggedCall
   readonly times: CallTimes | undefined;
 }
 
-/** Where the time of a call went, in milliseconds, counted from the request's arrival. */
+/** Times of a call, in milliseconds from the arrival of the request. */
 export interface CallTimes {
   readonly receivingMs: number;
   readonly firstTokenMs: number | null;
@@ -217,7 +217,7 @@ export const readWanted = (
     .map(toLogged)
     .filter(isWanted(filter));
 
-/** The same of the index of calls. */
+/** Turns the filter into criteria for the index of calls. */
 const toWanted = ({
   organizationId: organization,
   isDecided,

@@ -19,10 +19,10 @@ import {
   UNKNOWN,
 } from './call-index.ts';
 
-/** What calls are wanted. Every value has a code that it may share with others: what is found is a superset, to be compared. */
+/** Criteria for calls. Every value has a code that it may share with others: the result is a superset, to be compared. */
 export interface CallCriteria extends Partial<Readonly<Record<Exclude<Coded, 'requestedModel'>, string>>> {
   readonly organization: string;
-  /** Of the caller. */
+  /** Addresses of the caller. */
   readonly addresses?: AddressRange;
   /** A rule's id. */
   readonly rule?: string;
@@ -43,7 +43,7 @@ interface SearchRange {
 
 const cellAt = (cells: Int32Array, place: number): number => (cells.length === 1 ? cells[0] : cells[place]) ?? UNKNOWN;
 
-/** Where the rows of a block are that may be wanted, in their order; each kind of cell is read when it is needed. */
+/** Places in a block of the rows that may be wanted, in their order; each kind of cell is read when it is needed. */
 function placesIn(wanted: CallCriteria, rows: number, read: (name: CellName) => Int32Array): number[] {
   let places: number[] = [];
   let isFirst = true;
@@ -58,7 +58,7 @@ function placesIn(wanted: CallCriteria, rows: number, read: (name: CellName) => 
 
 type Test = (read: (name: CellName) => Int32Array) => (place: number) => boolean;
 
-/** What the rows must be, first what few are. */
+/** Tests for the rows, the most selective first. */
 function testsOf(wanted: CallCriteria): Test[] {
   const { rule, group, model, addresses, isDecided } = wanted;
   const tests: Test[] = [];
@@ -135,7 +135,7 @@ function addressTests({ family, network, prefix }: AddressRange): Test[] {
  * Not for the serving thread.
  */
 export function* findNumbers(db: Database, wanted: CallCriteria, range: SearchRange): Generator<number> {
-  // What is indexed from now on is read from the ledger, and not twice.
+  // Rows that are indexed from now on are read from the ledger, and not twice.
   const end = findLastIndexed(db) + 1;
   const indexed = { ...range, before: Math.min(end, range.before) };
   if (range.order === 'asc') yield* findIndexed(db, wanted, indexed);

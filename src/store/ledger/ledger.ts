@@ -30,7 +30,7 @@ import {
   windowValues,
 } from './statements.ts';
 
-/** What is known of a call before it is dispatched. Its decision has the same id, with another prefix. */
+/** A call before it is dispatched. Its decision has the same id, with another prefix. */
 export interface NewCall extends CallOrigin {
   readonly id: string;
   readonly requestId: string;
@@ -41,14 +41,14 @@ export interface NewCall extends CallOrigin {
 /** A call whose row is committed and open: made by `openCall` alone, and what `settleCall` settles. */
 export interface OpenCall {
   readonly callId: string;
-  /** Of its row, and of the row of who asked for what. */
+  /** Number of the call's row, and of its origin's row. */
   readonly number: number;
   readonly origin: number;
   readonly organizationId: string;
   readonly projectId: string;
   readonly memberId: string;
   readonly keyId: string;
-  /** What one attempt may cost; undefined where no limit applies. */
+  /** Maximum cost of one attempt; undefined if no limit applies. */
   readonly reservation: Reservation | undefined;
   /** The key whose limits its key shares: the call is booked there as well. */
   readonly sharesLimitsOf: string | null;
@@ -60,7 +60,7 @@ export interface OpenCall {
   readonly providers: OrganizationProviders;
 }
 
-/** How an open call ended: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
+/** End of an open call: dispatched, or `released` before that. Token counts as reported by the provider; costs in pico-dollars. */
 export interface Settlement extends CallTarget, StoredTokens {
   readonly state: 'settled' | 'released';
   readonly cost: bigint;
@@ -78,7 +78,7 @@ export interface Settlement extends CallTarget, StoredTokens {
   readonly timesJson: string | null;
 }
 
-/** How a call ended that was never open: denied by policy, or served from the cache. */
+/** End of a call that was never open: denied by policy, or served from the cache. */
 export interface FinishedCall {
   readonly state: 'denied' | 'settled';
   readonly cached: boolean;
@@ -92,7 +92,7 @@ export interface FinishedCall {
   readonly timesJson: string | null;
 }
 
-/** Who might have served a call. */
+/** A mapping that might have served a call. */
 export type Candidate = Pick<Mapping, 'providerId' | 'modelId'>;
 
 /** The ledger's operations. Each is synchronous and runs in a transaction of the writer. */
@@ -109,8 +109,8 @@ interface Ledger {
     now: number,
   ): OpenCall | ApiError;
   /**
-   * What is held back for a call whose failed attempts have cost `charged`, when another one may follow. Undefined: there is no
-   * room for that much. An error is the 401 that says why the key may not be used any more.
+   * Returns the amount held back for a call whose failed attempts have cost `charged`, when another one may follow. Undefined:
+   * there is not enough room. An error is the 401 that explains why the key can no longer be used.
    */
   continueCall(call: OpenCall, charged: bigint, now: number): bigint | undefined | ApiError;
   /** False when the call is not open (any more): then nothing was booked. */
@@ -118,10 +118,10 @@ interface Ledger {
   recordFinishedCall(call: NewCall, decision: DecisionRecord, outcome: FinishedCall, now: number): void;
 }
 
-/** What a call is opened by. */
+/** The data of a key that opening a call needs. */
 type OpeningKey = ApiKey & SpendState & Pick<KeyCredential, 'ruleRevision' | 'budgets' | 'sharesLimitsOf'>;
 
-/** What the call holds back of its key's limits and of the budgets; undefined where there is none. */
+/** Amounts that the call holds back of its key's limits and of the budgets; undefined if there are no limits. */
 function hold(key: OpeningKey, bounds: Bounds, now: number): Reservation | ApiError | undefined {
   const { budgets } = key;
   const refused = refusal(key, now) ?? budgetRefusal(budgets, now);

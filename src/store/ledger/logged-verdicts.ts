@@ -14,7 +14,7 @@ export interface DecidedReference {
   readonly number: number;
   readonly origin: number;
   readonly verdict: number;
-  /** Who served it, or was tried for it; null: nobody was called. */
+  /** The mapping that served it, or was tried for it; null: no provider was called. */
   readonly target: number | null;
 }
 
@@ -56,7 +56,7 @@ export function* pagesOfDecided(
   }
 }
 
-/** Who asked for what, by the ids of the rows. */
+/** Lists call origins by the ids of their rows. */
 export const listOrigins = (db: Database, organizationId: string, ids: readonly number[]) =>
   chunksOf(ids, PAGE).flatMap((chunk) =>
     db.all(

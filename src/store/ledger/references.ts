@@ -9,7 +9,7 @@ import { bind, build, type PreparedStatement, prepare, type SqlValue, toFlag } f
 import { isInParts, prepareTextParts, readJoined } from '../db/text-parts.ts';
 import { findNumber } from './call-search.ts';
 
-/** Who asks for what. */
+/** Callers, with what they ask for. */
 export interface CallOrigin {
   readonly organizationId: string;
   readonly projectId: string;
@@ -22,7 +22,7 @@ export interface CallOrigin {
   readonly stream: boolean;
 }
 
-/** Who served a call, or would have; null: no one. */
+/** Provider and model that served a call, or would have; null: none. */
 export interface CallTarget {
   readonly providerId: string | null;
   readonly modelId: string | null;
@@ -160,7 +160,7 @@ interface Known {
 
 /** Characters of the keys of one table that are remembered. */
 const MAX_CHARACTERS = 16_000_000;
-/** What is remembered of a row takes about as much besides its key. */
+/** Bytes that a remembered row takes besides its key, about. */
 const OVERHEAD = 100;
 
 /**

@@ -70,7 +70,7 @@ const booked = (window: Window) => ({
   currentPeriodReserved: inWindow(window, 'currentPeriodReserved', decreased('currentPeriodReserved', reservation)),
 });
 
-/** Of the budget in whose row it stands. */
+/** Window of the budget in a row, by its scope. */
 const budgetWindow = sql<number | null>`CASE scope
   WHEN 'member' THEN ${memberWindow} WHEN 'project' THEN ${projectWindow} ELSE ${organizationWindow} END`;
 
@@ -256,7 +256,7 @@ export const windowValues = (windows: CallWindows) =>
     windows.sharedPeriodStartedAt,
   ] as const;
 
-/** Whose budgets, and in which windows. */
+/** Owners of the budgets, and the windows. */
 const underBudgets = [memberId, projectId, organizationId, memberWindow, projectWindow, organizationWindow] as const;
 
 /** The values of `underBudgets`. */

@@ -7,7 +7,7 @@ import { bind, build, exactSum, prepare, sumOf } from '../db/sql.ts';
 
 export type UsageDimension = 'member' | 'model' | 'provider' | 'project' | 'key';
 
-/** Whose calls are counted. */
+/** Subjects whose calls are counted. */
 export interface UsageFilter {
   readonly organizationId: string;
   readonly projectId?: string | undefined;
@@ -25,7 +25,7 @@ export interface UsageSums extends StoredTokens {
   readonly limitRefusals: number;
   readonly cacheHits: number;
   readonly estimatedCalls: number;
-  /** That needed a price which is not known. */
+  /** Calls that needed a price which is not known. */
   readonly unknownPriceCalls: number;
   /** Pico-dollars; what has no known price is left out. */
   readonly cost: bigint;
@@ -63,7 +63,7 @@ type Columns = Readonly<Record<UsageDimension, RawBuilder<string | null>>>;
 /** The model under which a call is counted: the one that answered, else the one that was asked for. */
 export const countedModel = sql<string>`coalesce(modelId, requestedModel)`;
 
-/** What sums are counted under, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
+/** Columns under which sums are counted, by dimension. A custom model goes by its one name, `<custom>/<model>`. */
 const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>): Columns => ({
   member: sql`memberId`,
   model:
@@ -77,7 +77,7 @@ const columnsFor = (custom: readonly string[], model: RawBuilder<string | null>)
   key: sql`keyId`,
 });
 
-/** What sums are grouped by; null where they are not grouped by it. */
+/** Columns that sums are grouped by; null for other dimensions. */
 function dimensions(groupBy: readonly UsageDimension[], columns: Columns) {
   const column = (dimension: UsageDimension) =>
     groupBy.includes(dimension) ? columns[dimension] : sql<string | null>`NULL`;
@@ -108,7 +108,7 @@ export const KEPT_SUMS = [...COUNTS, 'costHigh', 'costLow'] as const;
 /** As a subquery: with bare parameters SQLite plans the statement again for every value. */
 const once = <T extends string | number>(value: T | RawBuilder<T>): RawBuilder<T> => sql<T>`(SELECT ${value})`;
 
-/** The same of what is kept of deleted calls, by the hours that begin in the range. */
+/** Sums of the usage kept of deleted calls, by the hours that begin in the range. */
 function keptSums(filter: UsageFilter, groupBy: readonly UsageDimension[], columns: Columns) {
   const sum = (name: (typeof COUNTS)[number]) => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`;
   const amount = (name: 'costHigh' | 'costLow') => sql<bigint>`coalesce(sum(${sql.ref(name)}), 0)`;

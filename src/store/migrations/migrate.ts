@@ -13,7 +13,7 @@ const hasTable = (connection: BetterSqlite3.Database, name: string): boolean =>
 
 const hasVersionTable = (connection: BetterSqlite3.Database): boolean => hasTable(connection, 'schema_version');
 
-/** How many migrations have been applied. */
+/** Counts the migrations that have been applied. */
 export function schemaVersion(connection: BetterSqlite3.Database): number {
   if (!hasVersionTable(connection)) return 0;
   return connection.prepare<[], number>('SELECT count(*) FROM schema_version').pluck().get() ?? 0;

@@ -95,7 +95,7 @@ export const toTagSet = ({ tagsJson, ...row }: Row<TagSetsTable>): TagSetRecord 
 const setsOf = (organizationId: string) =>
   build.selectFrom('tag_sets').selectAll().where('organizationId', '=', organizationId);
 
-/** What rules permit may change with it, so that it raises the organization's rule revision as the write of a rule does. */
+/** Stores a tag set. It may change what rules permit, so it raises the organization's rule revision as the write of a rule does. */
 export function insertTagSet(
   db: Database,
   organizationId: string,
@@ -157,13 +157,13 @@ export function deleteTagSet(db: Database, organizationId: string, id: string): 
   });
 }
 
-/** By which names rules may mean what an organization has added. */
+/** Names by which rules may mean an organization's own providers, models and tags. */
 export interface CustomNames {
-  /** Of its custom providers, without `custom:`. */
+  /** Names of its custom providers, without `custom:`. */
   readonly providers: readonly string[];
   /** `<custom>/<model>` of its custom models, inactive ones too. */
   readonly models: readonly string[];
-  /** Of its own, on whatever they stand. */
+  /** Its own tags, whatever they are on. */
   readonly tags: readonly string[];
   /** Names of its aliases and those of its projects, which no rule means. */
   readonly aliases: readonly string[];

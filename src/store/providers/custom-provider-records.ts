@@ -135,7 +135,7 @@ export function deleteCustomProvider(db: Database, organizationId: string, id: s
 
 type CustomModelRow = Row<CustomModelsTable>;
 
-/** What is stored as a flag. */
+/** Capabilities that are stored as flags. */
 type Capabilities = Pick<
   MappingAttributes,
   'streaming' | 'vision' | 'tools' | 'parallelToolCalls' | 'reasoning' | 'jsonOutput' | 'structuredOutputs'

@@ -18,7 +18,7 @@ export function toProviderKey(stored: Row<ProviderKeysTable>): ProviderKeyRecord
   return { ...row, secret: { keyId: encryptionKeyId, ciphertext } };
 }
 
-/** What is left of the secret of a deleted key. */
+/** Remains of the secret of a deleted key. */
 export const FORGOTTEN = { ciphertext: '', mask: '' } as const;
 
 const present = (organizationId: string) =>
@@ -137,7 +137,7 @@ export function deleteProviderKey(db: Database, organizationId: string, id: stri
   });
 }
 
-/** How many of the organizations' own credentials there are that calls use, by provider id; a custom one is `custom:<name>`. */
+/** Counts the organizations' own credentials that calls use, by provider id; a custom one is `custom:<name>`. */
 export const countActiveProviderKeys = (db: Database): { providerId: string; count: number }[] =>
   db.all(
     build
@@ -149,6 +149,6 @@ export const countActiveProviderKeys = (db: Database): { providerId: string; cou
       .orderBy('provider'),
   );
 
-/** How many custom providers of all organizations ask for no credential. */
+/** Counts the custom providers of all organizations that need no credential. */
 export const countKeylessProviders = (db: Database): number =>
   countRows(db, build.selectFrom('custom_providers').where('deletedAt', 'is', null).where('keyless', '=', 1));

@@ -36,7 +36,7 @@ export interface PolicySubjects {
     readonly organizationId: string;
     readonly projectId: string;
     readonly memberId: string;
-    /** Of a playground key, which all are described alike: whose it is and in which project. */
+    /** The key's description; for a playground key, since all are described alike, its owner and project. */
     readonly description: string;
     readonly tags: readonly string[];
   }[];

@@ -13,7 +13,10 @@ import { isInParts, prepareTextParts, type TextParts } from '../db/text-parts.ts
 /** A rule as it is stored; its value is as written, what is compiled is the canonical form. */
 export type RuleRecord = Omit<Row<RulesTable>, 'ruleValueJson'> & { readonly ruleValue: unknown };
 
-/** What it would have changed in mode `report`, since when, and as which it has been since then. */
+/**
+ * Effect that the rule would have had in mode `report`, the time since when, and the revision as which it has reported since
+ * then.
+ */
 type Reported = 'reportsSince' | 'reportRevision' | 'wouldDeny' | 'wouldAllow' | 'lastSeenAt';
 
 type Managed = 'managedBy' | 'managedName';
@@ -58,7 +61,7 @@ export function listRules(db: Database, organizationId: string, subjectId: strin
     .map((row) => toRule(row, parts));
 }
 
-/** How many rules of the organization report, but for one. */
+/** Counts the organization's rules in mode `report`, except one. */
 export const countOtherReportRules = (db: Database, organizationId: string, id: string): number =>
   countRows(
     db,
@@ -130,7 +133,10 @@ const reportsAlike = (before: RuleRecord | undefined, after: RuleRecord): boolea
   (before !== undefined && reports(before)) === reports(after) &&
   (!reports(after) || (before?.ruleType === after.ruleType && isDeepStrictEqual(before.ruleValue, after.ruleValue)));
 
-/** What the subject is, or a 404 when the organization has no such key, member, group or itself. */
+/**
+ * Returns the subject's scope, or throws a 404 when the organization has no such key, member or group and is not the subject
+ * itself.
+ */
 function getScope(db: Database, organizationId: string, subjectId: string): Scope {
   const row = db.get(
     build
@@ -265,7 +271,7 @@ export interface RuledSubject {
   readonly scope: Scope;
 }
 
-/** Whose rule this is; undefined when the organization has none of that id. */
+/** Finds the subject of a rule; undefined when the organization has no rule of that id. */
 export const findSubjectOfRule = (db: Database, organizationId: string, ruleId: string): RuledSubject | undefined =>
   db.get(
     build
@@ -310,7 +316,7 @@ const MAX_ASSEMBLED = 16;
 /** The compiled rules of a subject. */
 export interface CompiledRules {
   readonly text: string;
-  /** What the database holds of it, for documents that are made of it (text-parts.ts). */
+  /** The stored form of the text, for documents that are composed of it (text-parts.ts). */
   readonly stored: string;
 }
 

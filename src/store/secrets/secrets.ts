@@ -72,7 +72,7 @@ export function loadSecrets(dataDir: string, options: { create: boolean; given?:
   return secretsOf(existsSync(path) ? readSecretsFile(path) : createSecretsFile(path), options.given);
 }
 
-/** What `secrets.json` holds, each key as base64url. */
+/** Content of `secrets.json`, each key as base64url. */
 export interface SecretsFile {
   /** The first hashes new secrets; the others are still accepted. */
   readonly peppers: readonly string[];
@@ -125,7 +125,7 @@ function createSecretsFile(path: string): SecretsFile {
   return secrets;
 }
 
-/** How many stored items need one pepper or one encryption key. */
+/** Number of stored items that need one pepper or one encryption key. */
 export interface SecretNeed {
   readonly id: string;
   readonly count: number;
@@ -199,7 +199,7 @@ export const listGivenUp = (db: Pick<Database, 'all'>): string[] =>
     .all(build.selectFrom('audit').select('targetId').distinct().where('action', '=', 'pepper.drop'))
     .map(({ targetId: id }) => id);
 
-/** What is needed and not there. */
+/** Returns the secrets that are needed and missing. */
 export function lackingSecrets(needs: SecretNeeds, accepted: Accepted): SecretNeeds {
   const lacking = (wanted: readonly SecretNeed[], there: Accepted['peppers']): SecretNeed[] =>
     wanted.filter(({ id }) => !there.some((each) => each.id === id));

@@ -21,7 +21,7 @@ const MAX_WAIT = 10_000;
 
 const REMEDY = 'Send it SIGHUP (systemctl reload portcullis), then run this again.';
 
-/** What makes a server read its secrets again, also in a terminal, where SIGHUP stops it. */
+/** Signal on which a server reads its secrets again, also in a terminal, where SIGHUP stops it. */
 export const RELOAD_SIGNAL = 'SIGUSR2';
 
 const servingPath = (dataDir: string): string => path.join(dataDir, 'serving.json');

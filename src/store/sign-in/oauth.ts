@@ -5,18 +5,18 @@ import { countRows } from '../db/records.ts';
 import { build } from '../db/sql.ts';
 import type { OAuthGrantsTable, Row } from '../db/tables.ts';
 
-/** What the authorization server keeps of one code, token, client, grant, session or interaction. Times in epoch ms. */
+/** The authorization server's record of one code, token, client, grant, session or interaction. Times in epoch ms. */
 export interface OAuthItem {
   /** `AccessToken`, `Client` and so on, as `oidc-provider` names its models. */
   readonly model: string;
   readonly id: string;
   readonly payload: unknown;
-  /** What ends together: items of one grant, or of a client that acts for itself. */
+  /** Items that end together: those of one grant, or of a client that acts for itself. */
   readonly grantId: string | null;
   readonly uid: string | null;
   /** Null: never. */
   readonly expiresAt: number | null;
-  /** Of a client: who registered it. */
+  /** For a client: its registrant. */
   readonly registrant: string | null;
 }
 
@@ -89,7 +89,7 @@ export const deleteExpiredOAuthItems = (db: Database, now: number, limit: number
       ),
   );
 
-/** Who registers a client: an address that shows no key, a key, or a member on the page of applications. */
+/** The party that registers a client: an address without a key, a key, or a member on the page of applications. */
 export type Registrant = `network:${string}` | `key:${string}` | `member:${string}`;
 
 /** Clients that nobody has allowed yet, or whose last grant has ended: they are forgotten after a day. */
@@ -97,11 +97,11 @@ const waitingClients = build.selectFrom('oauth_items').where('model', '=', 'Clie
 
 const waitingOfNetworks = waitingClients.where('registrant', '>=', 'network:').where('registrant', '<', 'network;');
 
-/** How many clients of a registrant wait. */
+/** Counts the clients of a registrant that wait. */
 export const countWaitingClients = (db: Database, registrant: Registrant): number =>
   countRows(db, waitingClients.where('registrant', '=', registrant));
 
-/** How many clients of all addresses wait. */
+/** Counts the clients of all addresses that wait. */
 export const countWaitingOfNetworks = (db: Database): number => countRows(db, waitingOfNetworks);
 
 /** The address with the most clients that wait. */
@@ -145,7 +145,7 @@ const GRANT_COLUMNS = [
   'endsAt',
 ] as const;
 
-/** That a client may act with a key: by a member's consent, or by itself (client credentials). */
+/** Permission for a client to act with a key: by a member's consent, or by itself (client credentials). */
 export type OAuthGrant = Row<OAuthGrantsTable, (typeof GRANT_COLUMNS)[number]>;
 
 const openGrants = (organizationId: string, memberId: string) =>
@@ -186,7 +186,7 @@ export function getOAuthGrant(db: Database, organizationId: string, memberId: st
   return grant;
 }
 
-/** What grants come from: a key, the keys of a project, a member. */
+/** Origin of grants: a key, the keys of a project, a member. */
 export type GrantSource = { readonly keyId: string } | { readonly projectId: string } | { readonly memberId: string };
 
 /** All open grants that come from this, oldest first. */
@@ -257,8 +257,8 @@ export function endOAuthGrant(db: Database, id: string, now: number): void {
 const ACCESS_MODELS = ['AccessToken', 'ClientCredentials'] as const;
 
 /**
- * What an access token stands for, by the hash of the token: no organization is known before. Undefined: there is none, or it has
- * expired, or its grant has ended.
+ * Finds the key and audience of an access token by the token's hash: the organization is not known before. Undefined: there is
+ * no such token, it has expired, or its grant has ended.
  */
 export function findOAuthAccess(
   db: Database,

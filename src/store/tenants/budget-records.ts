@@ -10,7 +10,7 @@ import type { Database } from '../db/database.ts';
 import { decodeCursor, mapPage, type Page, type PageRequest, toPage } from '../db/records.ts';
 import { build, exactSum, sumOf } from '../db/sql.ts';
 
-/** Of the limits of a key or a budget, and what was spent of them. */
+/** Columns of the limits of a key or a budget, and of the amounts spent. */
 export const SPEND_COLUMNS = [
   'usageLimit',
   'usage',
@@ -27,11 +27,11 @@ export const SPEND_COLUMNS = [
 /** All but the organization: what a budget is in the domain. */
 export const BUDGET_COLUMNS = ['scope', 'subjectId', ...SPEND_COLUMNS] as const;
 
-/** What open calls hold back in a window does not count in the next one. */
+/** Resets the reserve of a new window: amounts that open calls hold back in one window do not count in the next. */
 export const withItsReserve = <Changes extends Partial<SpendLimits>>(changes: Changes) =>
   changes.currentPeriodStartedAt === undefined ? changes : { ...changes, currentPeriodReserved: 0n };
 
-/** Whose budget it is. */
+/** Subject of a budget. */
 export interface BudgetOwner {
   readonly organizationId: string;
   readonly scope: BudgetScope;
@@ -43,7 +43,10 @@ export type OwnedBudget = Budget & { readonly scope: BudgetScope };
 
 const KEY_COLUMN = { member: 'createdBy', project: 'projectId', organization: 'organizationId' } as const;
 
-/** What all keys of the subject have spent and hold back, deleted ones too. Reads every key of the organization. */
+/**
+ * Sums the amounts that all keys of the subject have spent and hold back, deleted ones included. Reads every key of the
+ * organization.
+ */
 function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetOwner) {
   const sums = db.get(
     build
@@ -57,7 +60,7 @@ function spentByKeys(db: Database, { organizationId, scope, subjectId }: BudgetO
     .select('id')
     .where('organizationId', '=', organizationId)
     .where(KEY_COLUMN[scope], '=', subjectId);
-  // What a key spends that shares the limits of another one is booked there as well.
+  // Spending of a key that shares another key's limits is also booked there.
   const twice = db.get(
     build
       .selectFrom('keys')

@@ -116,7 +116,7 @@ export const listGroupKeys = (
       .orderBy('keys.id'),
   );
 
-/** How many groups a member or key is in. */
+/** Counts the groups of a member or key. */
 export const countGroupsOf = (db: Database, organizationId: string, holderId: string): number =>
   countRows(
     db,

@@ -25,7 +25,10 @@ export interface KeyCredential extends ApiKey, SpendState {
   readonly cacheDurationSeconds: number;
   /** The key whose limits this one shares. */
   readonly sharesLimitsOf: string | null;
-  /** Of the owner, the project and the organization, and the limits that it shares; a key without a present owner is denied anyway. */
+  /**
+   * Budgets of the owner, the project and the organization, and the shared limits; a key without a present owner is denied
+   * anyway.
+   */
   readonly budgets: readonly Budget[];
   /** Limits a minute of the key, its owner, its project and its organization, where there are any. */
   readonly rates: readonly KeyRate[];
@@ -169,7 +172,7 @@ export function usable(key: KeyCredential, now: number): UsableKey | ApiError {
   return { ...key, memberId };
 }
 
-/** What the hot path reads of keys. */
+/** Reads of keys on the hot path. */
 export interface KeyReads {
   /** The key of this secret hash; undefined when there is none. */
   find(secretHash: string): KeyCredential | undefined;
@@ -242,7 +245,7 @@ interface BudgetedKey {
   readonly organizationId: string;
 }
 
-/** What the hot path reads of budgets. */
+/** Reads of budgets on the hot path. */
 export interface BudgetReads {
   /**
    * The budgets that bind the key as they are now, in a fixed order; last the limits that it shares.

@@ -11,7 +11,7 @@ import { build } from '../db/sql.ts';
 import type { KeysTable, Row, StoredSecret } from '../db/tables.ts';
 import { withItsReserve } from './budget-records.ts';
 
-/** Of these a key's state and its room to spend are derived. */
+/** Columns from which a key's state and its room to spend are derived. */
 export const KEY_STATE_COLUMNS = [
   'keys.kind',
   'keys.status',
@@ -59,7 +59,7 @@ export type NewKey = StoredSecret &
   > &
   Pick<SpendState, 'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit'>;
 
-/** What may change on a key: the columns of its transitions, its label, its tags, its secret. */
+/** Columns of a key that may change: those of its transitions, its label, its tags, its secret. */
 export type KeyChanges = Partial<Omit<ApiKey, 'kind' | 'usage'>> &
   Partial<StoredSecret> &
   Partial<MinuteLimits> & {
@@ -222,12 +222,12 @@ export const listExpiredKeys = (db: Database, now: number, limit: number): KeyRe
       .limit(limit),
   );
 
-/** Whose playground keys: of one member, of one project, or of both together. */
+/** Owners of playground keys: one member, one project, or both together. */
 export type PlaygroundKeyOwners =
   | { readonly memberId: string; readonly projectId?: string }
   | { readonly memberId?: string; readonly projectId: string };
 
-/** What every playground key is called; its owner and its project tell it from the others. */
+/** Description of every playground key; its owner and its project distinguish it from the others. */
 export const PLAYGROUND = 'Playground';
 
 /** Rows in one statement: SQLite takes 32,766 values. */

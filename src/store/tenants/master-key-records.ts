@@ -19,7 +19,7 @@ export type MasterKeyRecord = Row<MasterKeysTable, (typeof COLUMNS)[number]>;
 
 export type NewMasterKey = StoredSecret & Row<MasterKeysTable, 'id' | 'organizationId' | 'memberId' | 'description'>;
 
-/** Who acts with a master key: its maker, with the role that they have now. */
+/** The actor behind a master key: its maker, with the role that they have now. */
 export interface MasterKeyCredential {
   readonly masterKeyId: string;
   readonly organizationId: string;
@@ -59,7 +59,7 @@ export function listMasterKeys(
   return readPage(db, memberId === undefined ? query : query.where('memberId', '=', memberId), page);
 }
 
-/** How many master keys are not deleted. */
+/** Counts the master keys that are not deleted. */
 export const countMasterKeys = (db: Database, organizationId: string): number => countRows(db, present(organizationId));
 
 /** Gives a master key another label; 404 when there is none. */

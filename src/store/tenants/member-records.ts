@@ -106,7 +106,7 @@ export const findPasswordHolders = (db: Database, email: string, limit: number):
 export const findPasswordHash = (db: Database, organizationId: string, id: string): string | null | undefined =>
   db.get(presentMembers(organizationId).select('passwordHash').where('id', '=', id))?.passwordHash;
 
-/** How many members are present; of one role when it is named. */
+/** Counts the members who are present; those of one role when it is named. */
 export const countMembers = (db: Database, organizationId: string, role?: Role): number =>
   countRows(
     db,

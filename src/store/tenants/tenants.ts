@@ -65,7 +65,7 @@ export function updateOrganization(
   return getOrganization(db, organizationId);
 }
 
-/** How many projects are not deleted. */
+/** Counts the projects that are not deleted. */
 export const countProjects = (db: Database, organizationId: string): number =>
   countRows(db, presentProjects(organizationId));
 
@@ -199,8 +199,8 @@ const NAMED = {
 } as const;
 
 /**
- * What people call members (e-mail), projects, groups, keys, master keys, rules and the organization (name or description), by their ids;
- * those that were removed too, but for rules. What has no name, or is not the organization's, is missing.
+ * Finds the names or descriptions by which people call members (e-mail), projects, groups, keys, master keys, rules and the
+ * organization, by their ids; includes removed ones, except rules. Ids without a name, or of another organization, are missing.
  */
 export function findNames(db: Database, organizationId: string, ids: Iterable<string>): ReadonlyMap<string, string> {
   const names = new Map<string, string>();

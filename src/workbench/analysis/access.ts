@@ -99,7 +99,7 @@ export const namedRules = (subjects: readonly WorldSubject[], named: ReadonlySet
       })),
   );
 
-/** What each key and member of a world reaches of the judges' mappings. @throws PolicyFailure */
+/** Returns the judges' mappings that each key and member of a world reaches. @throws PolicyFailure */
 export async function accessOverview(
   judges: Judges,
   world: World,

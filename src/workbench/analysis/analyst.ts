@@ -19,8 +19,8 @@ export interface Analyst {
   /** @throws ApiError: of the analysis itself, 503 when too many wait, 504 when it takes too long; PolicyFailure's are 503 */
   analyse(job: AnalysisJob, progress?: SharedProgress): Promise<Analysis>;
   /**
-   * The same by the policy in an archive, which is code of others, signed or not. It passes its trial first, in the same turn, and the
-   * thread that ran it ends: whatever it does harms nobody else.
+   * Analyses by the policy in an archive, which is third-party code, signed or not. It passes its trial first, in the same
+   * turn, and the thread that ran it ends: it can harm nobody else.
    * @throws ApiError also 400 at `/bundle` for one that is refused or takes all memory, 499 when the signal is aborted
    */
   analyseBy(
@@ -91,7 +91,7 @@ export function createAnalyst({
   };
 }
 
-/** What of it is the bundle's fault; undefined: nothing. */
+/** The error if the bundle is at fault; undefined: it is not. */
 function bundleFault(error: unknown): ApiError | undefined {
   if (error instanceof BundleRefused) return invalidRequest(`/bundle is refused: ${error.message}`, '/bundle');
   const cause = error instanceof Error ? error.cause : undefined;
@@ -99,7 +99,7 @@ function bundleFault(error: unknown): ApiError | undefined {
   return isOutOfMemory ? invalidRequest('/bundle takes more memory than there is for it.', '/bundle') : undefined;
 }
 
-/** What can be asked about one organization. Its shape was checked, and whether the asker may. */
+/** A question about one organization. Its shape was checked, and the asker's right to it. */
 export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'access'; readonly keyId: AccessReport['holder']['id'] } & ReportOptions)
   | { readonly kind: 'evaluate'; readonly body: EvaluateRequest }
@@ -110,7 +110,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'replacements'; readonly rules: readonly RuleReplacement[] } & ReportOptions)
 );
 
-/** By which rules logged decisions are judged again. */
+/** Rules by which logged decisions are judged again. */
 export type ReplayRules =
   | { readonly by: 'current' | 'recorded' }
   | { readonly by: 'draft'; readonly rules: readonly DraftRule[] }
@@ -118,24 +118,24 @@ export type ReplayRules =
       readonly by: 'folder';
       readonly rules: readonly RuleReplacement[];
       readonly warnings: readonly string[];
-      /** Of the organization's rules, for which the folder was planned. */
+      /** Revision of the organization's rules, for which the folder was planned. */
       readonly ruleRevision: number;
     };
 
-/** What the analysing thread is started with. */
+/** Start data of the analysing thread. */
 export interface AnalystWorkerData {
   readonly databasePath: string;
   readonly catalog: CatalogData;
   readonly servedProviders: readonly string[];
 }
 
-/** What it is sent. `now` in epoch ms. */
+/** Message to the thread. `now` in epoch ms. */
 export interface AnalysisQuestion {
   readonly job: AnalysisJob;
   readonly now: number;
-  /** Of a replay. */
+  /** Progress of a replay. */
   readonly progress: SharedArrayBuffer | undefined;
-  /** By which it is judged. */
+  /** Bundle by which the job is judged. */
   readonly bundle: PolicyBundle;
   /** Most bytes of the answer; undefined: any number. */
   readonly maxBytes?: number;

@@ -218,7 +218,7 @@ function unique(rules: readonly AccessFlipRule[]): AccessFlipRule[] {
   return rules.filter((rule, index) => rules.findIndex((other) => isDeepStrictEqual(rule, other)) === index);
 }
 
-/** What of the rules themselves differs between two worlds, whether access does or not. */
+/** Differences between the rules of two worlds, whether access differs or not. */
 interface RuleChanges {
   /** Rules that were added, removed or changed. */
   readonly count: number;
@@ -255,7 +255,7 @@ function ruleChanges(before: World, after: World): RuleChanges {
 
 const keyOf = (ownerId: string, { id }: WorldRule): string => JSON.stringify([ownerId, id]);
 
-/** What each rule says, by its owner and id. */
+/** Texts of the rules, by owner and id. */
 const textsOf = (world: World): Map<string, string> =>
   new Map(
     Object.values(OWNERS).flatMap((owners) =>

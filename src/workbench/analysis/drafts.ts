@@ -18,7 +18,7 @@ import { OWNERS, type Owners, type World, type WorldRule } from '../world/world.
 import { placed } from '../world/world-document.ts';
 import { accessChanges } from './diff.ts';
 
-/** Where a rule stands in a world. */
+/** The owner of a rule in a world. */
 interface Owner {
   readonly owners: Owners;
   readonly id: string;
@@ -74,7 +74,7 @@ export const withRule = (world: World, { subject, ruleId, rule }: RuleReplacemen
     ...(rule === null ? [] : readDraft(rule, ruleId, '')),
   ]);
 
-/** What a policy folder's apply changes, as replacements; a rule that is new goes by its name in the folder. */
+/** Changes of a policy folder's apply, as replacements; a rule that is new goes by its name in the folder. */
 export const replacementsOf = (changes: readonly PolicyPlanChange[]): RuleReplacement[] =>
   changes.map(({ owner, name, ruleId, after }) => ({ subject: owner, ruleId: ruleId ?? name ?? '', rule: after }));
 
@@ -189,8 +189,9 @@ export interface Regrouping {
 }
 
 /**
- * What a changed rule, or another composition of a group, newly permits in an organization, exactly, over the judges' mappings: also where a credential is missing,
- * since that may come later, and no rule would stand against it. @throws PolicyFailure
+ * Computes the access that a changed rule, or another composition of a group, newly permits in an organization, exactly, over
+ * the judges' mappings: also where a credential is missing, since that may come later, and no rule would stand against it.
+ * @throws PolicyFailure
  */
 export async function widening(
   judges: Judges,

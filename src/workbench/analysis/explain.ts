@@ -41,9 +41,11 @@ interface JudgedCall {
 }
 
 /**
- * What the fields of a caller's request mean.
- * @param now epoch ms @param place where the request stands. @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for
- * one that cannot serve the action; 400 for what is no address
+ * Reads the fields of a caller's request.
+ * @param now epoch ms
+ * @param place where the request stands.
+ * @throws ApiError as the gateway: 404 for an unknown or retired model, 400 for one that cannot serve the action; 400 for a
+ * text that is not an address
  */
 export function readCall(world: World, caller: Caller, call: EvaluateCall, now: number, place = ''): JudgedCall {
   const address = readAddress(call, place);
@@ -87,7 +89,7 @@ function readAddress({ address: text = null }: EvaluateCall, place: string): str
   throw invalidRequest(`${place}/address ("${text}") is not an IPv4 or IPv6 address.`, `${place}/address`);
 }
 
-/** What `auto` can choose for a short chat. @throws ApiError 404 as the gateway */
+/** Reads the candidates of `auto` for a short chat. @throws ApiError 404 as the gateway */
 function readAuto(world: World, caller: Caller, now: number): CallMeaning {
   const credentials = credentialsIn(world);
   const callable = mappingsOf(world, caller.organizationId).filter((mapping) => credentials(caller, mapping));
@@ -185,10 +187,7 @@ function answerOf(
 
 const NEARNESS = ['same model', 'same family', 'same modalities'] as const;
 
-/**
- * What could be called instead, for the same action: same model elsewhere, then same family, then same modalities, cheapest
- * first.
- */
+/** Finds alternatives for the same action: same model elsewhere, then same family, then same modalities, cheapest first. */
 function nearest(
   pdp: Pdp,
   world: World,

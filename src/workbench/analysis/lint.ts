@@ -28,7 +28,7 @@ interface Linted {
   readonly outer: readonly WorldSubject[];
 }
 
-/** What lint has judged: what there is, and what there may be one day, so that a rule that guards against that is not idle. */
+/** Mappings that lint judges: the present ones, and possible future ones, so that a rule that guards against those is not idle. */
 export const lintedMappings = (mappings: readonly Mapping[]): Mapping[] => [...mappings, ...FUTURE_MAPPINGS];
 
 /**
@@ -89,7 +89,7 @@ const variantsOf = (rules: Rules): Rules[] => {
   return [...enforced.map((rule) => [rule]), rules, ...enforced.map((rule) => without(rules, rule))];
 };
 
-/** Of the rules on models, whatever of them they look at: those on addresses always let some pass. */
+/** Allow types of the rules on models, whatever attribute they look at: rules on addresses always let some pass. */
 const ALLOW_TYPES = RULE_TYPES.filter((type) => effectOf(type) === 'allow' && kindOf(type) !== 'ip_cidrs');
 
 /** Allow kinds that let nothing pass, so that the subject can call nothing. */
@@ -188,12 +188,12 @@ function openKeys(world: World, tasks: SubjectTasks): LintFinding[] {
     );
 }
 
-/** What entries of rules can mean. */
+/** Possible meanings of rule entries. */
 interface LintedNames {
   readonly catalog: Catalog;
-  /** Of custom models. */
+  /** Mappings of custom models. */
   readonly custom: readonly Mapping[];
-  /** Of mappings, in the catalogue and custom. */
+  /** Names of mappings, in the catalogue and custom. */
   readonly known: KnownNames;
 }
 
@@ -285,7 +285,7 @@ function rangeFindings(subject: WorldSubject): LintFinding[] {
   });
 }
 
-/** Of two equal ranges, which are of two rules, only the first covers the other. */
+/** Whether one range covers another. If two rules have equal ranges, only the first covers the other. */
 function covers(outerText: string, innerText: string, first: boolean): boolean {
   if (outerText === innerText) return first;
   const [outer, inner] = [parseRange(outerText), parseRange(innerText)];

@@ -28,7 +28,7 @@ interface TightenScope {
   readonly addresses: boolean;
 }
 
-/** How many are used, and how many the subject reaches now. */
+/** Number used, and number that the subject reaches now. */
 export interface ReachUse {
   readonly used: number;
   readonly reachable: number;
@@ -130,7 +130,7 @@ function firstDecisions(db: Database, organizationId: string, uses: readonly Use
   return shown.flatMap((number) => ids.get(number) ?? []);
 }
 
-/** Whose rules calls meet: those of the key; where it is no longer there, those that a new key of its owner would meet. */
+/** Subjects whose rules calls meet: those of the key; if the key is gone, those of a new key of its owner. */
 function callersOf(world: World, uses: readonly Use[]): SubjectsOf {
   const owners = new Map(uses.map(({ keyId, memberId }) => [keyId, memberId]));
   return (keyId) => {
@@ -141,7 +141,7 @@ function callersOf(world: World, uses: readonly Use[]): SubjectsOf {
   };
 }
 
-/** What those who meet the subject's rules can call now. */
+/** Finds the mappings that callers under the subject's rules can call now. */
 function reachedBy(
   world: World,
   { id }: TightenSubject,
@@ -195,7 +195,10 @@ function proposal(
 
 const sorted = (entries: readonly string[]): string[] => [...new Set(entries)].sort();
 
-/** Where all that was served was free, and no rule says more than that. Prices are ignored for moderations. */
+/**
+ * Drafts a rule for free models if everything served was free, and no rule requires that yet. Prices are ignored for
+ * moderations.
+ */
 function pricingRules({ rules }: TightenSubject, uses: readonly PermittedUse[]): RuleCreate[] {
   const priced = uses.filter(({ action }) => action !== 'moderation').flatMap((each) => each.candidates);
   const isFree = priced.length > 0 && priced.every(({ free }) => free);
@@ -220,14 +223,14 @@ function changesTo({ owner, rules }: TightenSubject, rule: RuleCreate): DraftRul
   return [...present.map(({ id }): DraftRule => ({ id, remove: true })), { ...owner, ...rule }];
 }
 
-/** Whose rules are tightened. */
+/** Subject whose rules are tightened. */
 export interface TightenSubject {
   readonly id: string;
   readonly organizationId: string;
   /** For people: `the key CI`. */
   readonly name: string;
   readonly rules: readonly WorldRule[];
-  /** How a draft names the owner of a rule. */
+  /** Owner of a rule, as a draft names it. */
   readonly owner: Pick<DraftRule, 'key' | 'member' | 'group'>;
   /** Calls that may be its own, as the log tells them. */
   readonly filter: Pick<CallFilter, 'keyId' | 'memberId'>;

@@ -11,16 +11,16 @@ import { isFixture } from '../fixtures/test-policy.ts';
 
 export interface BuiltBundle {
   readonly files: ArchiveFiles;
-  /** What may not be as it was meant, in sentences. */
+  /** Possible mistakes, in sentences. */
   readonly warnings: readonly string[];
 }
 
-/** What a team's folder may define: OPA refuses a bundle that leaves its roots, and roots that overlap. */
+/** Roots that a team's folder may define: OPA refuses a bundle that leaves its roots, and roots that overlap. */
 const OWN_MANIFEST = JSON.stringify({ roots: ['custom', 'custom_data'], rego_version: 1 });
 const SCHEMAS = fileURLToPath(new URL('../../../schemas/policy', import.meta.url));
 /** Rego has a misspelt field of the input refused where an annotation names the schema: so this one is added for the check. */
 const TYPED_INPUT = '# METADATA\n# scope: subpackages\n# schemas:\n#   - input: schema.input\npackage custom\n';
-/** Where the team's folder is copied to. The module holds the name, for messages of the evaluator. */
+/** Target of the copy of the team's folder. The module holds the name, for messages of the evaluator. */
 const OWN = 'own';
 
 /**
@@ -90,7 +90,7 @@ function inWorkFolder<T>(work: (folder: string) => T): T {
   }
 }
 
-/** What `opa deps` says of a package: the rules it has, and what they read. */
+/** Output of `opa deps` for a package: its rules, and the references that they read. */
 interface Dependencies {
   readonly virtual?: readonly Ref[];
   readonly base?: readonly Ref[];
@@ -117,7 +117,7 @@ function isDefined(data: unknown, [first, ...others]: Ref): boolean {
 
 const LISTED = 5;
 
-/** What stands where a bundle takes neither data nor fixtures from: `fixture/a.yaml`, `custom_data/limits.json`. */
+/** Finds files at places from which a bundle takes neither data nor fixtures: `fixture/a.yaml`, `custom_data/limits.json`. */
 function unusedFiles(names: readonly string[]): string[] {
   const unused = names.filter(
     (name) => /\.(?:ya?ml|json)$/.test(name) && !/(?:^|\/)(?:\.|data\.(?:json|ya?ml)$)/.test(name) && !isFixture(name),

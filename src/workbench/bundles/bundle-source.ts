@@ -10,7 +10,7 @@ import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
 import { readKeptArchive, standingIn } from '../../store/bundles/bundle-files.ts';
 import { tryBundle } from './try-bundle.ts';
 
-/** Where archives come from. */
+/** A source of archives. */
 export interface BundleSource {
   /**
    * The archive that is there; undefined: the same as the last time.
@@ -126,7 +126,7 @@ function notReached(error: unknown): never {
 const textOf = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined;
 
-/** Whose signatures the settings ask for. @throws ConfigError */
+/** Reads the trusted signatures from the settings. @throws ConfigError */
 export const readTrust = ({ publicKeyFile, scope }: BundleTrustConfig): Trust => ({
   publicKeys: readPublicKeys(publicKeyFile),
   scope,

@@ -39,7 +39,7 @@ export interface PolicyKeeperDeps {
   readonly telemetry: Pick<Telemetry, 'info' | 'warn' | 'failure' | 'policyActivated' | 'policyRefused'>;
 }
 
-/** How often it is looked whether another process has gone back to the bundle before. */
+/** Interval of the check whether another process has gone back to the bundle before. */
 const STATE_MS = 1000;
 /** Least time between two looks at a source. */
 const LEAST_MS = 1000;
@@ -262,7 +262,7 @@ class Follower implements PolicyKeeper {
     const state = readBundleState(dataDir);
     const { known } = this.#current();
     if (state === undefined || state.active.archive === known.archive) return;
-    // What was too old may not be any more.
+    // A bundle that was too old may no longer be.
     if (this.#refused?.why?.code === 'rollback') {
       this.#refused = undefined;
       this.#source.forget();

@@ -23,7 +23,7 @@ export type Offer =
       readonly onlyLoads?: boolean;
     };
 
-/** What passed a trial: the digest of the bundle, and its signature where one was verified. */
+/** The proof of a passed trial: the digest of the bundle, and its signature where one was verified. */
 export interface Passed {
   readonly digest: string;
   readonly signedAs?: SignedAs | undefined;

@@ -93,7 +93,7 @@ export interface ExportedCases {
   readonly cases: readonly ExportCase[];
 }
 
-/** What the policy says of a call that it cannot judge, before the gateway makes a failure of it. */
+/** The policy's result for a call that it cannot judge, before the gateway makes a failure of it. */
 const UNJUDGED: PolicyDecision = { permitted: [], violations: [] };
 
 /**
@@ -133,7 +133,7 @@ function exportFixture(pdp: Pdp, { name, given, axes, cases }: LoadedFixture): E
   return { subjects: [...subjects.values()], cases: asked };
 }
 
-/** Where the policy cannot judge, it cannot choose for `auto` either. */
+/** A policy that cannot judge cannot choose for `auto` either. */
 function judgedCandidates(pdp: Pdp, given: Given, request: FixtureRequest): readonly Mapping[] {
   try {
     return calledCandidates(pdp, given, request);

@@ -11,8 +11,9 @@ import type { WorldRule } from '../world/world.ts';
 import type { ReadFolder } from './policy-folder.ts';
 
 /**
- * What a policy folder states, for fixtures: those of their keys, members, groups and organization that it names have its rules, all
- * others have none. Who is in a group the fixture says. It needs no database, so it knows no key by its id but the one that a fixture names so.
+ * Rules of a policy folder, for fixtures: their keys, members, groups and organization have the folder's rules if it names
+ * them, all others have none. The fixture defines who is in a group. It needs no database, so it knows a key by its id only if
+ * a fixture names the key so.
  * @throws FixtureFault for a rule that makes no sense; `rulesFor` for a key that is likely misspelt
  */
 export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
@@ -62,8 +63,9 @@ export function folderRules({ document, placeOf }: ReadFolder): TestedRules {
 }
 
 /**
- * Where a folder states keys, one of a fixture is taken for misspelt if the folder does not state it and the fixture itself says neither
- * whose it is nor in which group: it would have the organization's rules alone. @throws FixtureFault
+ * If a folder states keys, a fixture's key counts as misspelt when the folder does not state it and the fixture itself gives it
+ * neither an owner nor a group: it would have the organization's rules alone.
+ * @throws FixtureFault
  */
 function checkKeys({ keys = {} }: PolicyFolder, { keys: named, groups }: Given): void {
   if (Object.keys(keys).length === 0) return;

@@ -30,7 +30,11 @@ export const FOLDER_EXPLANATIONS: readonly Explanation[] = [
   },
 ];
 
-/** What states rules, by their owners' and their own names. @param body unchecked. @throws ApiError 400 at its first fault */
+/**
+ * Reads a document that states rules, by their owners' and their own names.
+ * @param body unchecked.
+ * @throws ApiError 400 at its first fault
+ */
 export const readFolderDocument = (body: unknown): PolicyFolder =>
   checkShape(validator('PolicyFolder'), body, FOLDER_EXPLANATIONS);
 
@@ -128,7 +132,7 @@ class MergedFolder {
     throw invalidRequest(`/source ("${source}") is "${this.#source}" in another file.`, '/source');
   }
 
-  /** Where the deepest part of the pointer stands that there is. */
+  /** Place of the deepest part of the pointer that exists. */
   placeOf(pointer: string): Place | undefined {
     const steps = pointer
       .split('/')

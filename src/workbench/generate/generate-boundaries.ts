@@ -33,7 +33,7 @@ const ENTRIES_AT_ONCE = 25;
 /** Models of this installation's catalogue that a prefix is tried on. */
 const KNOWN_AT_ONCE = 3;
 
-/** What cases are made of: the catalogue, and the mappings of an organization's own models. */
+/** Sources of cases: the catalogue, and the mappings of an organization's own models. */
 export interface KnownModels {
   readonly catalog: Catalog;
   readonly custom: readonly Mapping[];

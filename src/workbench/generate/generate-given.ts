@@ -34,7 +34,7 @@ export interface RuleHolder {
   readonly key?: WorldKey;
 }
 
-/** Of the key, the member, the group or the organization. */
+/** Id of the key, the member, the group or the organization. */
 export const holderId = ({ scope, key, member, groups, organization }: RuleHolder): string =>
   key?.id ?? member?.id ?? (scope === 'group' ? groups[0]?.id : undefined) ?? organization.id;
 
@@ -99,7 +99,7 @@ export const rulesAround = ({ organization, groups, member, key }: RuleHolder): 
   ...(key?.rules ?? []),
 ];
 
-/** What a fixture gives of a holder and those above it that have some of these rules. Keys go by their ids. */
+/** Builds the part of a fixture for a holder and those above it that have some of these rules. Keys go by their ids. */
 export function subjectsGiven(
   { organization, groups, member, key }: RuleHolder,
   rules: readonly PolicyRule[],
@@ -136,7 +136,7 @@ export interface Slice {
   readonly names: readonly string[];
 }
 
-/** What models of no particular price cost. */
+/** Prices of models that have no particular price. */
 export const PRICED: FixtureMapping = { inputPricePerMillion: '1', outputPricePerMillion: '4' };
 
 const CUSTOM_PROVIDER = /^[a-z]+(-[a-z]+)*$/;
@@ -186,7 +186,7 @@ export const ownSlice = (mappings: readonly Mapping[]): Slice => ({
   names: mappings.map(({ id }) => id),
 });
 
-/** What a name means in the catalogue of this installation, as it is there; nothing for an unknown name. */
+/** Slice of this installation's catalogue that a name means, unchanged; empty for an unknown name. */
 export function knownSlice(catalog: Catalog, name: string): Slice {
   const modelIds = new Set((catalog.resolve(name) ?? []).map(({ modelId }) => modelId));
   const models = catalog.models().filter(({ id }) => modelIds.has(id));
@@ -218,7 +218,7 @@ export function mergeSlices(slices: readonly Slice[]): Slice {
   return {
     models: Object.fromEntries(models),
     custom: Object.fromEntries(custom),
-    // Of a mapping that two slices have, one may have gone by another id of its provider's.
+    // A mapping in two slices may have gone by another id of its provider's in one of them.
     names: [...new Set(slices.flatMap(({ names }) => names))].filter((name) => served.has(name)),
   };
 }

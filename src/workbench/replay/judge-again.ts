@@ -17,7 +17,7 @@ import type { Database } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
 import { keySubjects, type RuleWorld, type WorldSubject } from '../world/world.ts';
 
-/** Whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
+/** Finds the subjects whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
 export type SubjectsOf = (keyId: string) => readonly WorldSubject[] | undefined;
 
 /** As the rules are in a world. */
@@ -35,10 +35,10 @@ export interface JudgedBy {
   readonly subjectsOf: SubjectsOf | null;
 }
 
-/** What a logged decision would be. */
+/** A logged decision, judged again. */
 interface Judgement {
   readonly decision: PolicyDecision;
-  /** Of a denial. */
+  /** Reason of a denial. */
   readonly reason: DenialReason | undefined;
   /** As it would be recorded. */
   readonly recorded: ReplayResult;
@@ -119,11 +119,11 @@ function presentQuestions(subjectsOf: SubjectsOf): QuestionOf {
 /** A rule, and of which group, where it is one's. */
 export type ChangeRule = Pick<ReplayRule, 'id' | 'scope' | 'ruleType'> & {
   readonly groupId?: string;
-  /** What the package `custom` says. */
+  /** Message of the package `custom`. */
   readonly message?: string;
 };
 
-/** How a judgement differs from the decision that is on record. */
+/** Difference between a judgement and the decision on record. */
 export interface VerdictChange {
   readonly change: ReplayChange;
   /** The rules that deny on the side that denies, each once. */
@@ -175,7 +175,7 @@ function rulesOf(steps: readonly Denying[]): ChangeRule[] {
   return [...new Map(rules).values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/** How a verdict came out that was judged again. Plain data: threads send it. */
+/** Outcome of judging a verdict again. Plain data: threads send it. */
 export interface VerdictOutcome {
   /** Null: it permits and denies the same. */
   readonly change: VerdictChange | null;

@@ -4,7 +4,7 @@ import type { PolicyBundle } from '../../policy/bundle.ts';
 import type { RuleWorld, World } from '../world/world.ts';
 import type { JudgedVerdict } from './judge-again.ts';
 
-/** What a judging thread is started with: it reads the verdicts itself. */
+/** Start data of a judging thread, which reads the verdicts itself. */
 export interface VerdictWorkerData {
   readonly databasePath: string;
   readonly bundle: PolicyBundle;

@@ -43,7 +43,7 @@ export interface ReplayScope {
 /** By what they are judged, and what the report says of it. */
 interface ReplayBy extends JudgedBy {
   readonly told: Pick<ReplayReport, 'by' | 'policyRevision' | 'warnings'>;
-  /** What people call the subjects and rules that judge, by their ids. */
+  /** Names by which people call the subjects and rules that judge, by their ids. */
   readonly names: ReadonlyMap<string, string | null>;
 }
 
@@ -148,7 +148,7 @@ function reportOf(
     ...named,
     ...rules.flatMap(({ id, groupId }) => [id, groupId ?? []].flat()),
   ]);
-  // What is drafted has no name in the database.
+  // Drafts have no name in the database.
   const nameOf = (id: string): string | null => names.get(id) ?? stored.get(id) ?? null;
   const { judged, identical, different, withoutFacts } = tally;
   return {
@@ -193,7 +193,7 @@ function reportedGroup(
 const MOST_DIFFERENCES = 100;
 
 interface CountedDifference extends VerdictDifference {
-  /** Of the first call. */
+  /** Number of the first call. */
   readonly number: number;
   readonly calls: number;
 }
@@ -248,7 +248,7 @@ class Tally {
 
 const MOST_EXAMPLES = 3;
 
-/** How many calls are meant, and the numbers of the first of them, ascending; of those that are alike, of one. */
+/** Number of calls, and the numbers of the first of them, ascending; one for calls that are alike. */
 interface CallTotal {
   calls: number;
   examples: readonly number[];
@@ -261,7 +261,7 @@ const withCalls = ({ calls, examples }: CallTotal, alike: Pick<AlikeCalls, 'call
   examples: [...examples, alike.first].sort((a, b) => a - b).slice(0, MOST_EXAMPLES),
 });
 
-/** What it is not grouped by is null. */
+/** Fields that it is not grouped by are null. */
 interface ChangeGroup extends CallTotal {
   readonly change: ReplayChange;
   readonly keyId: string | null;

@@ -114,7 +114,7 @@ function common(a: readonly Interval[], b: readonly Interval[]): Interval[] {
   }
 }
 
-/** What is in `a` and not in `b`. */
+/** Addresses in `a` that are not in `b`. */
 export const subtract = (a: AddressSet, b: AddressSet): AddressSet => intersect(a, complement(b));
 
 function complement({ v4, v6, unknown }: AddressSet): AddressSet {

@@ -5,7 +5,7 @@ import type { Alias, OrganizationProviders } from '../../domain/provider.ts';
 import { getOrMake } from '../../lib/collections.ts';
 import { activeMappings, type World } from './world.ts';
 
-/** Whose calls they are. */
+/** Organization and project to which calls belong. */
 export interface Caller {
   readonly organizationId: string;
   /** Null: whichever project's, so that the provider keys of all of them count. */
@@ -51,7 +51,7 @@ const hasOwn = ({ providers, tagSets, keys, aliases }: OrganizationProviders): b
 
 const NOTHING_OWN = { tagSets: [], keys: [] };
 
-/** How an organization sees mappings; as they are where its tags are not known. */
+/** An organization's view of mappings; unchanged if its tags are not known. */
 const seenIn = ({ organizations }: World, organizationId: string): SeeMapping =>
   seenBy(organizations.get(organizationId)?.providers ?? NOTHING_OWN);
 
@@ -86,7 +86,7 @@ export function meaningOfName(world: World, caller: Caller, name: string): NameM
 
 const inOrder = (a: Mapping, b: Mapping): number => (a.id < b.id ? -1 : 1);
 
-/** What an analysis names. */
+/** Options for the mappings that an analysis names. */
 export interface ReportOptions {
   /** True: also mappings that cannot be called for lack of a credential; false: they are counted only. */
   readonly withoutCredential: boolean;

@@ -49,7 +49,7 @@ export const holdersOf = (world: World): Holder[] => [
   ),
 ];
 
-/** What a holder may call: every mapping set in `mappings`, from every address in `addresses`. */
+/** Access of a holder: every mapping set in `mappings`, from every address in `addresses`. */
 export type Reach = SubjectAccess;
 
 /** A call passes when every scope lets it pass. */
@@ -90,7 +90,7 @@ export class SubjectTasks {
     );
   }
 
-  /** What was judged of a pair that was added. */
+  /** Returns the judgement on a pair that was added. */
   of(before: Rules, after: Rules = before): SubjectChange {
     const change = this.#changes.get(pairKey(ruleContents(before).key, ruleContents(after).key));
     if (change === undefined) throw new Error('The subject was not judged.');
@@ -106,7 +106,7 @@ interface UsableModels {
   readonly addresses: readonly string[];
 }
 
-/** Who asks. */
+/** The caller whose usable models are wanted. */
 interface UsableFor {
   readonly organizationId: string;
   readonly key: WorldKey | undefined;
@@ -117,8 +117,9 @@ interface UsableFor {
 }
 
 /**
- * What a key may use, by its own rules and those above them; without a key, what the organization's rules let through with any
- * project's credentials. @throws PolicyFailure
+ * Finds the models that a key may use, by its own rules and those above them; without a key, those that the organization's
+ * rules let through with any project's credentials.
+ * @throws PolicyFailure
  */
 export function usableModels(
   pdp: Pdp,

@@ -22,7 +22,7 @@ export interface Judges {
   close(): Promise<void>;
 }
 
-/** What a judging thread is started with. */
+/** Start data of a judging thread. */
 export interface JudgeWorkerData {
   readonly bundle: PolicyBundle;
   readonly mappings: readonly Mapping[];

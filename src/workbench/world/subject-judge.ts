@@ -18,8 +18,8 @@ import {
 } from './address-classes.ts';
 
 /**
- * What the enforced rules of one subject, alone, let through. A call passes when its mapping is permitted and its address is:
- * IP rules do not look at mappings, and the other rules not at addresses, so that the two are judged apart.
+ * Access that the enforced rules of one subject, alone, let through. A call passes when its mapping and its address are both
+ * permitted: IP rules do not look at mappings, and the other rules not at addresses, so the two are judged apart.
  */
 export interface SubjectAccess {
   /** 1 where the mapping of that position is permitted. */
@@ -31,9 +31,9 @@ export interface SubjectJudge {
   readonly mappings: readonly Mapping[];
   /** @throws PolicyFailure */
   access(rules: readonly PolicyRule[]): SubjectAccess;
-  /** What the policy says against these mappings, by the rules that do not look at addresses. @throws PolicyFailure */
+  /** The policy's violations for these mappings, by the rules that do not look at addresses. @throws PolicyFailure */
   mappingViolations(rules: readonly PolicyRule[], positions: readonly number[]): Map<number, PolicyViolation[]>;
-  /** What the policy says against an address, null for the unknown one, by the IP rules. @throws PolicyFailure */
+  /** The policy's violations for an address, null for the unknown one, by the IP rules. @throws PolicyFailure */
   addressViolations(rules: readonly PolicyRule[], address: string | null): PolicyViolation[];
 }
 
@@ -136,7 +136,7 @@ export interface Cause<Cells> {
   readonly after: readonly string[];
 }
 
-/** How one subject's rules changed, judged alone. */
+/** Change of one subject's rules, judged alone. */
 export interface SubjectChange {
   readonly before: SubjectAccess;
   readonly after: SubjectAccess;
@@ -256,7 +256,7 @@ const sides = (change: 'gained' | 'lost', { denying, permitting }: Responsible) 
   change === 'gained' ? { before: denying, after: permitting } : { before: permitting, after: denying };
 
 /**
- * What the enforced rules of a subject say, without their ids: subjects with equal contents are judged once. Rules of equal
+ * Content of a subject's enforced rules, without their ids: subjects with equal contents are judged once. Rules of equal
  * content are one, and the id of each is its position.
  */
 interface RuleContents {
@@ -296,16 +296,16 @@ export function contentOf(rule: PolicyRule): string {
   return JSON.stringify([rule.ruleType, (isList ? entriesOf(rule) : Object.entries(rule.ruleValue)).toSorted()]);
 }
 
-/** What one rule matches. */
+/** Mappings and addresses that one rule matches. */
 export interface MatchedCells {
-  /** Of mappings; none for an IP rule. */
+  /** Positions of mappings; empty for an IP rule. */
   readonly positions: readonly number[];
   /** None for any other rule. */
   readonly addresses: AddressSet;
 }
 
 /**
- * What a rule matches, by what it does alone: an allow rule lets pass what it matches, a deny rule everything else.
+ * Finds the matches of a rule by its effect alone: an allow rule lets pass what it matches, a deny rule everything else.
  * @param access of a subject with this rule only
  */
 export function matchedBy(rule: PolicyRule, access: SubjectAccess, mappings: readonly Mapping[]): MatchedCells {
@@ -330,7 +330,7 @@ export const overlap = (a: MatchedCells, b: MatchedCells): boolean =>
 const NAMES = { provider: '-a-provider-to-come', model: '-a-model-to-come', tag: '-a-tag-to-come' } as const;
 const PICO_PER_USD = 1_000_000_000_000n;
 
-/** What may differ of them: one list for attributes that go together. */
+/** Possible differences between mappings: one list for attributes that go together. */
 type Variants = readonly Partial<Mapping>[];
 
 const priced = (prices: Prices): Partial<Mapping> => ({ prices });
@@ -343,7 +343,7 @@ const PRICES: Variants = [
   priced({ prompt: 10n * PICO_PER_USD, completion: 10n * PICO_PER_USD }),
 ];
 
-/** Where each attribute that rules may look at takes every kind of value. */
+/** Variants in which each attribute that rules may look at takes every kind of value. */
 const VARIANTS: Readonly<Record<CandidateAttribute, Variants>> = {
   input_price: PRICES,
   output_price: PRICES,
@@ -355,7 +355,7 @@ const EVERY_VARIANT = [...new Set(Object.values(VARIANTS))].reduce<Variants>(
   [{}],
 );
 
-/** What the catalogue may have one day: models that no rule names, of a provider that none names. */
+/** Possible future entries of the catalogue: models that no rule names, of a provider that none names. */
 export const FUTURE_MAPPINGS: readonly Mapping[] = EVERY_VARIANT.map((variant, index) => {
   const [providerId, modelId] = [NAMES.provider, `${NAMES.model}-${index}`];
   return {

@@ -147,7 +147,7 @@ function readRules(rules: readonly WorldDocumentRule[] = [], at: string): WorldR
   return [...unique.sorted().values()];
 }
 
-/** What `read` throws, with the place of what it reads before its own. */
+/** Runs `read`; an error of it gets the place of its input in front of its own. */
 export function placed<T>(place: string, read: () => T): T {
   try {
     return read();

@@ -56,7 +56,7 @@ export interface WorldKey {
   readonly rules: readonly WorldRule[];
 }
 
-/** What everyone can call, by the operator's configuration. */
+/** Access of everyone, by the operator's configuration. */
 export interface Installation {
   readonly catalog: Catalog;
   /** Ids of the providers that the operator has a credential for, or that need none. */
@@ -71,7 +71,7 @@ export interface World extends Installation {
   readonly keys: ReadonlyMap<string, WorldKey>;
 }
 
-/** Whose rules decide, without what they are asked about. */
+/** The part of a world whose rules decide, without the objects of their decisions. */
 export type RuleWorld = Pick<World, 'organizations' | 'groups' | 'members' | 'keys'>;
 
 /** The maps of a world whose entries have rules, by scope. */
@@ -147,7 +147,7 @@ export const groupsOf = ({ groups }: Pick<World, 'groups'>, ...holderIds: readon
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 
 /**
- * Whose rules a member's calls meet, outermost first: what they could do with a key that has no rules of its own.
+ * Subjects whose rules a member's calls meet, outermost first: their access with a key that has no rules of its own.
  * @param keyId a key of theirs whose own groups count too
  */
 export function memberSubjects(world: RuleWorld, member: WorldMember, keyId = member.id): WorldSubject[] {
@@ -162,7 +162,7 @@ export function memberSubjects(world: RuleWorld, member: WorldMember, keyId = me
   ];
 }
 
-/** Whose rules a key's calls meet, outermost first. */
+/** Subjects whose rules a key's calls meet, outermost first. */
 export function keySubjects(world: RuleWorld, key: WorldKey): WorldSubject[] {
   const member = world.members.get(key.memberId);
   if (member === undefined) throw new Error(`The owner of the key ${key.id} is missing.`);
@@ -172,7 +172,7 @@ export function keySubjects(world: RuleWorld, key: WorldKey): WorldSubject[] {
   ];
 }
 
-/** Of a short chat on a Monday. */
+/** Facts of a short chat on a Monday. */
 export const PLAIN_FACTS: RequestFacts = {
   time: policyTime(Date.UTC(2026, 0, 5, 12)),
   door: 'rest',
@@ -184,10 +184,10 @@ export const PLAIN_FACTS: RequestFacts = {
   meta: {},
 };
 
-/** Where a model's longest answer is not known, as `DEFAULT_MAX_OUTPUT_TOKENS` is unless it is set. */
+/** Default for a model whose longest answer is not known, as `DEFAULT_MAX_OUTPUT_TOKENS` is unless it is set. */
 const LONGEST_ANSWER = 16_384;
 
-/** What a short request may cost at each candidate. */
+/** Worst-case cost of a short request at each candidate. */
 export function plainWorstCases(
   action: PolicyInput['action'],
   candidates: readonly Mapping[],
