@@ -34,8 +34,8 @@ export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ChatRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'completion') await sendJsonText(ctx, writtenInForm(outcome.completion, form));
-    else await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
+    if (outcome.kind === 'completion') return sendJsonText(ctx, writtenInForm(outcome.completion, form));
+    await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
   };
 }
 
@@ -49,8 +49,8 @@ export function imagesRoute(deps: ImagesDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ImageRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const outcome = await generateImage(deps, principalOf(ctx), callContext(ctx), request);
-    if (outcome.kind === 'answer') await sendJsonText(ctx, writtenInForm(outcome.answer, form));
-    else await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
+    if (outcome.kind === 'answer') return sendJsonText(ctx, writtenInForm(outcome.answer, form));
+    await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
 }
 
@@ -64,7 +64,7 @@ export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
     const request = checkedBody(ctx, validator('ModerationRequest'), deps.telemetry);
     const form = metadataForm(ctx, deps.metadataForm);
     const answer = await moderate(deps, principalOf(ctx), callContext(ctx), request);
-    await sendJsonText(ctx, writtenInForm(answer, form));
+    return sendJsonText(ctx, writtenInForm(answer, form));
   };
 }
 
@@ -149,18 +149,18 @@ export const modelsHandlers = (deps: ModelsRouteDeps) =>
 /** Bytes that are written at once: the client of a large answer is seen to take it piece by piece (`Connections`). */
 const MOST_AT_ONCE = 256 * 1024;
 
-/** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. */
-async function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> {
-  if (typeof json === 'string' && json.length <= MOST_AT_ONCE) {
-    // As a string, Node sends it in one piece with the head.
-    begin(ctx, Buffer.byteLength(json)).end(json);
-    return;
-  }
-  const pieces = typeof json === 'string' ? [Buffer.from(json)] : json;
-  const res = begin(
-    ctx,
-    pieces.reduce((sum, piece) => sum + piece.length, 0),
-  );
+/** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. @returns for a large answer: resolves when it is written */
+function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> | undefined {
+  if (typeof json !== 'string') return sendLarge(ctx, json);
+  if (json.length > MOST_AT_ONCE) return sendLarge(ctx, [Buffer.from(json)]);
+  // As a string, Node sends it in one piece with the head.
+  begin(ctx, Buffer.byteLength(json)).end(json);
+  return undefined;
+}
+
+async function sendLarge(ctx: AppContext, pieces: readonly Uint8Array[]): Promise<void> {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  const res = begin(ctx, length);
   await writeInPieces(res, pieces, ctx.state.signal);
   res.end();
 }
@@ -186,7 +186,7 @@ export type MetadataForm = 'object' | 'strings';
  * Form that the caller asks for by the header `x-metadata-form`, else the configured one.
  * @throws ApiError 400 for another word
  */
-export function metadataForm({ req }: Pick<AppContext, 'req'>, configured: MetadataForm): MetadataForm {
+function metadataForm({ req }: Pick<AppContext, 'req'>, configured: MetadataForm): MetadataForm {
   const asked = req.headers['x-metadata-form'];
   if (asked === undefined) return configured;
   if (asked === 'object' || asked === 'strings') return asked;
