@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Random } from '../../crash/random.ts';
 import type { Answer } from '../../support/request.ts';
 import { answerFaults, policyFault, servedChat, WELL_FORMED } from './checks.ts';
-import { STARVED_MS, threadWaitedMs } from './delay.ts';
+import { STARVED_MS, stalledMs, threadWaitedMs } from './delay.ts';
 import type { StepRecord } from './findings.ts';
 import { HONEST } from './honest-faults.ts';
 import { clientAddress } from './keys.ts';
@@ -81,12 +81,18 @@ export class Attack {
     this.record.sent.push(head, body ?? '', '\n');
     const { pid } = this.run.world.serving;
     const waitedBefore = threadWaitedMs(pid);
+    const sentAt = performance.now();
     const got = await exchange(this.run.world[listener], wanted);
     if (typeof got === 'string') {
-      const isStarved = threadWaitedMs(pid) - waitedBefore > STARVED_MS;
+      const ownStallMs = stalledMs(sentAt);
+      const isStarved = threadWaitedMs(pid) - waitedBefore > STARVED_MS || ownStallMs > STARVED_MS;
       const isClosed = got === 'closed' && ((body?.length ?? 0) > LARGE_BYTES || isStarved || method === 'HEAD');
       const isExcused = got === 'left' || got === 'unsendable' || isClosed;
-      if (!isExcused && (await this.run.isAlive())) this.broken(WELL_FORMED, `${method} ${path.slice(0, 100)}: ${got}`);
+      const times = `after ${Math.round(performance.now() - sentAt)} ms, own stall ${Math.round(ownStallMs)} ms`;
+      if (!isExcused && (await this.run.isAlive())) {
+        const log = wanted.mark === undefined ? [] : this.run.logOf(wanted.mark);
+        this.broken(WELL_FORMED, [`${method} ${path.slice(0, 100)}: ${got} ${times}`, ...log].join('\n'));
+      }
       return undefined;
     }
     this.#judge(wanted, got);

@@ -37,6 +37,23 @@ function workerWaits(pid: number): Map<string, number> {
   }
 }
 
+const LOOK_MS = 100;
+let lookedAt = performance.now();
+/** When this thread came late to a timer, and by how much. */
+const late: { readonly at: number; readonly ms: number }[] = [];
+
+setInterval(() => {
+  const at = performance.now();
+  const ms = at - lookedAt - LOOK_MS;
+  lookedAt = at;
+  if (ms > LOOK_MS) late.push({ at, ms });
+  if (late.length > 1000) late.shift();
+}, LOOK_MS).unref();
+
+/** The longest time since a moment, in milliseconds, in which this thread read nothing: a client that stalls is cut, and rightly. */
+export const stalledMs = (since: number): number =>
+  Math.max(0, performance.now() - lookedAt - LOOK_MS, ...late.filter(({ at }) => at > since).map(({ ms }) => ms));
+
 /** Milliseconds that other machines on the same hardware have taken from this one since it started. */
 const stolenMs = (): number => Number(/^cpu +(?:\d+ ){7}(\d+)/.exec(read('/proc/stat') ?? '')?.[1] ?? 0) * MS_PER_TICK;
 

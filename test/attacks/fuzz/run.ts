@@ -15,6 +15,8 @@ const END_KNOWN_MS = 500;
 const LATE = /"delayMs":(\d+).*"the event loop was late/;
 /** Lines about a late event loop that are kept, the newest ones. */
 const LATE_LINES = 100;
+/** Lines of the log that are kept, the newest ones: some ten seconds. */
+const LOG_LINES = 5000;
 /** Longer than any secret, so that none is missed between two pieces of the log. */
 const LOG_TAIL = 300;
 
@@ -34,6 +36,7 @@ export class Run {
   #latestMs = 0;
   /** Lines of its log about its late event loop, and when they were heard. */
   readonly #late: { readonly at: number; readonly line: string }[] = [];
+  readonly #lines: string[] = [];
   #begunLine = '';
   #world: World | undefined;
   #logTail = '';
@@ -106,6 +109,8 @@ export class Run {
   #hearOfLateness(text: string): void {
     const lines = (this.#begunLine + text).split('\n');
     this.#begunLine = lines.pop() ?? '';
+    this.#lines.push(...lines);
+    this.#lines.splice(0, this.#lines.length - LOG_LINES);
     for (const line of lines) {
       const delayMs = Number(LATE.exec(line)?.[1] ?? 0);
       if (delayMs === 0) continue;
@@ -115,6 +120,11 @@ export class Run {
       this.#latestMs = delayMs;
       this.latest = line;
     }
+  }
+
+  /** Lines of the gateway's log that name a call. */
+  logOf(mark: string): string[] {
+    return this.#lines.filter((line) => line.includes(mark));
   }
 
   /** What the gateway's log said of its late event loop in the last milliseconds. */
