@@ -151,7 +151,7 @@ const FOREIGN = 'The request comes from a page of another site.';
 
 /**
  * A listener's own addresses, as browsers know them. A `Host` that is not this gateway's is refused earlier
- * (middleware/host-check.ts).
+ * (`hostCheck` in pipeline.ts).
  */
 class OwnOrigin {
   readonly #publicOrigin: string | undefined;

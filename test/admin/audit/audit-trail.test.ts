@@ -390,7 +390,7 @@ const FOUNDERS: Readonly<Record<string, Write>> = {
 };
 
 /**
- * Parts of those above. The job of `expire-keys.ts` has a test of its own; `recordServerChange` is for the command line
+ * Parts of those above. The job of `keys.ts` has a test of its own; `recordServerChange` is for the command line
  * (test/process/rotation.test.ts, backup.test.ts).
  */
 const PARTS = ['addTenant', 'newMember', 'recordChange', 'recordServerChange', 'revokeInvitationsOf'];
