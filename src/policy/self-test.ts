@@ -1,5 +1,6 @@
 import type { PolicyRule, StoredPricingValue } from '../domain/iam-rule.ts';
 import type { PolicyCandidate, PolicyInput, PolicySubject, RuleType } from '../generated/types.ts';
+import { BundleRefused } from './archive/read-archive.ts';
 import { compileSubjectRules, dataDocument, PolicyFailure } from './data-document.ts';
 import type { CandidateAttribute } from './input-document.ts';
 import type { Pdp } from './pdp.ts';
@@ -187,3 +188,20 @@ function outcomeOf(
 }
 
 const describe = (rule: PolicyRule): string => `${rule.ruleType} ${JSON.stringify(rule.ruleValue)}`;
+
+/** @throws BundleRefused when the policy fails a case */
+export function passSelfTest(pdp: Pdp): void {
+  let fault: string | null;
+  try {
+    fault = selfTestFault(pdp);
+  } catch (error) {
+    fault = causesOf(error);
+  }
+  if (fault !== null) throw new BundleRefused('self_test', `It fails the self-test: ${fault}`);
+}
+
+/** The message of an error, and of its causes. */
+export const causesOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message} ${causesOf(error.cause)}`;
+};

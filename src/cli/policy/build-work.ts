@@ -28,7 +28,7 @@ export async function buildAndTry(folder: string, options: BuildCommandOptions):
   const { files, warnings } = buildBundle(folder, revision);
   for (const warning of warnings) warn(`warning: ${warning}`);
   const trust = { publicKeys: [], scope: undefined };
-  const bundle = await tryBundle({ kind: 'archive', archive: tarGz(files), trust });
+  const bundle = await tryBundle({ archive: tarGz(files), trust });
   const { digest } = bundle;
   warnIfClosed(bundle);
   writeFileSync(output, tarGz(signing === undefined ? files : signBundle(files, signing)));

@@ -45,7 +45,7 @@ export function showBundleStatus(env: Environment, { json }: BundleOptions): voi
 /** `portcullis policy bundle check`. @throws BundleRefused, UsageError */
 export async function checkBundle(env: Environment, file: string, { json }: BundleOptions): Promise<void> {
   const trust = readTrust(readConfig(env).bundleTrust);
-  const bundle = await tryBundle({ kind: 'archive', archive: readFileSync(file), trust });
+  const bundle = await tryBundle({ archive: readFileSync(file), trust });
   const { digest, revision, signedAs } = bundle;
   warnIfClosed(bundle);
   if (json) printJson({ digest, revision: revision ?? null, ...statedNumber(signedAs) });

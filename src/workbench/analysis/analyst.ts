@@ -77,7 +77,7 @@ export function createAnalyst({
       const prepare = async (): Promise<AnalysisQuestion> => ({
         job,
         now: clock.now(),
-        bundle: await tryBundle({ kind: 'archive', archive, trust: null }, { signal }),
+        bundle: await tryBundle({ archive, trust: null }, { signal }),
         progress: progress.memory,
         maxBytes: MAX_FOREIGN_BYTES,
       });

@@ -173,4 +173,4 @@ export function bundleInForce({ dataDir, policyBundle }: Pick<Config, 'dataDir' 
 
 /** The policy in an archive, even if it may not serve: for tests of it. @throws BundleRefused, Error when it cannot be read */
 export const bundleInFile = (file: string): Promise<PolicyBundle> =>
-  tryBundle({ kind: 'archive', archive: readFileSync(file), trust: null, onlyLoads: true });
+  tryBundle({ archive: readFileSync(file), trust: null, onlyLoads: true });

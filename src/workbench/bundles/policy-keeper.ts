@@ -5,8 +5,9 @@ import { type Clock, formatTime } from '../../domain/time.ts';
 import type { BundleEvent, BundleState, KnownBundle } from '../../generated/types.ts';
 import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
-import type { PolicyBundle } from '../../policy/bundle.ts';
-import type { PolicyInForce, PolicyStatus } from '../../policy/pdp.ts';
+import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
+import { createPdp, type PolicyInForce, type PolicyStatus } from '../../policy/pdp.ts';
+import { passSelfTest } from '../../policy/self-test.ts';
 import {
   archiveDigest,
   bundleStateVersion,
@@ -61,8 +62,12 @@ export async function createPolicyKeeper(deps: PolicyKeeperDeps): Promise<Policy
   }
 }
 
-async function keeperOfInstallation({ clock, config }: PolicyKeeperDeps): Promise<PolicyKeeper> {
-  const bundle = await tryBundle({ kind: 'built in' });
+function keeperOfInstallation({ clock, config }: PolicyKeeperDeps): PolicyKeeper {
+  // Our own policy needs no trial in a process: nothing is served yet, and a start that waits for one takes twice as long.
+  const bundle = readBundle();
+  const pdp = createPdp(bundle);
+  passSelfTest(pdp);
+  pdp.close();
   const { digest } = bundle;
   const nothing = { revision: undefined, source: undefined, checkedAt: undefined, refusal: undefined };
   const status: PolicyStatus = { digest, activatedAt: clock.now(), ...nothing };
@@ -282,7 +287,7 @@ class Follower implements PolicyKeeper {
   }
 
   #tried(archive: Uint8Array): Promise<PolicyBundle> {
-    return tryBundle({ kind: 'archive', archive, trust: this.#trust }, { signal: this.#closing.signal });
+    return tryBundle({ archive, trust: this.#trust }, { signal: this.#closing.signal });
   }
 
   #putInForce(held: Held): void {

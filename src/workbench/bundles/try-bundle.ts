@@ -9,19 +9,16 @@ import {
   readArchive,
 } from '../../policy/archive/read-archive.ts';
 import type { Trust } from '../../policy/archive/signature.ts';
-import { type PolicyBundle, readBundle } from '../../policy/bundle.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 
-/** The policy of this installation (or of another policy folder), or an archive from elsewhere. */
-export type Offer =
-  | { readonly kind: 'built in'; readonly directory?: string }
-  | {
-      readonly kind: 'archive';
-      readonly archive: Uint8Array;
-      /** Null: it is only judged by and never serves, so nobody asks who signed it. */
-      readonly trust: Trust | null;
-      /** Nobody asks either whether it passes the self-test and its fixtures: it only has to load. */
-      readonly onlyLoads?: boolean;
-    };
+/** An archive that may be anyone's. */
+export interface Offer {
+  readonly archive: Uint8Array;
+  /** Null: it is only judged by and never serves, so nobody asks who signed it. */
+  readonly trust: Trust | null;
+  /** It only has to load: nobody asks whether it passes the self-test and its fixtures. */
+  readonly onlyLoads?: boolean;
+}
 
 /** The proof of a passed trial: the digest of the bundle, and its signature where one was verified. */
 export interface Passed {
@@ -83,7 +80,7 @@ export async function passTrial(offer: Offer, { limitMs = LIMIT_MS, signal }: Tr
 
 /** Loads the bundle that passed. @throws BundleRefused when the bytes are not those that were tried */
 export function loadTried(offer: Offer, { digest, signedAs }: Passed): PolicyBundle {
-  const bundle = offer.kind === 'archive' ? archivedBundle(readArchive(offer.archive)) : readBundle(offer.directory);
+  const bundle = archivedBundle(readArchive(offer.archive));
   if (bundle.digest !== digest) throw new BundleRefused('policy', 'It was changed between its trial and its load.');
   return { ...bundle, signedAs };
 }
