@@ -26,7 +26,6 @@ import { Closers } from './lib/collections.ts';
 import { compileAhead } from './lib/schemas.ts';
 import { sharpFault } from './lib/sharp.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
-
 import { REFUSAL_CODES } from './policy/archive/read-archive.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';

@@ -149,7 +149,10 @@ export const modelsHandlers = (deps: ModelsRouteDeps) =>
 /** Bytes that are written at once: the client of a large answer is seen to take it piece by piece (`Connections`). */
 const MOST_AT_ONCE = 256 * 1024;
 
-/** Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without. @returns for a large answer: resolves when it is written */
+/**
+ * Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without.
+ * @returns for a large answer: resolves when it is written
+ */
 function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> | undefined {
   if (typeof json !== 'string') return sendLarge(ctx, json);
   if (json.length > MOST_AT_ONCE) return sendLarge(ctx, [Buffer.from(json)]);

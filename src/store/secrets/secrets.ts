@@ -142,8 +142,8 @@ const countById = (column: 'pepperId' | 'encryptionKeyId') =>
   [sql<string>`${sql.ref(column)}`.as('id'), sql<number>`count(*)`.as('count')] as const;
 
 /**
- * What the keys and open invitations of all organizations need of the server's secrets, at `now` (epoch ms). Deleted
- * ones need nothing, and playground keys have no secret.
+ * The server's secrets that keys and open invitations of all organizations need at `now` (epoch ms). Deleted ones need
+ * none, and playground keys have no secret.
  */
 export function readSecretNeeds(db: Pick<Database, 'all'>, now: number): SecretNeeds {
   const keys = build
