@@ -1,27 +1,25 @@
 import { startExpiringKeys } from './admin/keys/keys.ts';
 import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
-import { createLogReader } from './admin/log/log-reader.ts';
 import { RefusedRecorder } from './admin/log/refused-recorder.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/known-providers.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/sign-in-links.ts';
 import { listWatchedBudgets } from './admin/tenants/budgets.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
-import { createUsageReporter } from './admin/usage/usage-query.ts';
+import { assemble } from './assembly.ts';
 import { type Catalog, createCatalog } from './catalog/catalog.ts';
 import { type Config, readConfig } from './config/config.ts';
 import { servedProviders } from './config/upstreams.ts';
 import type { Reload, Variables } from './config/variables.ts';
 import { type UnnamedModels, unnamedModels } from './core/auto.ts';
-import { Rates } from './core/caller.ts';
+import { checkEnvironment, environmentAccesses } from './core/check-providers.ts';
 import { isOddlyLow } from './domain/limits.ts';
 import { SANDBOX } from './domain/provider.ts';
 import { type Clock, formatTime, systemClock } from './domain/time.ts';
 import { Turns } from './domain/turns.ts';
-import { bodyLimitsOf, createGateway, hostsOf, listenTimesOf } from './gateway.ts';
+import { createGatewayApp } from './http/gateway-app.ts';
 import { createManagementApp } from './http/management-app.ts';
 import { type Listener, listen } from './http/server.ts';
-import { Load } from './http/state.ts';
 import { Closers } from './lib/collections.ts';
 import { compileAhead } from './lib/schemas.ts';
 import { sharpFault } from './lib/sharp.ts';
@@ -34,10 +32,9 @@ import { createCheckpointer } from './store/db/database.ts';
 import { newestCallAt, positionNow } from './store/ledger/call-follower.ts';
 import { loadSecrets, type ServerKey, type ServerKeys } from './store/secrets/secrets.ts';
 import { forgetServing, noteServing } from './store/secrets/serving.ts';
-import { createRecordingCheck, createStore } from './store/store.ts';
+import { createStore } from './store/store.ts';
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.ts';
 import { type Build, buildText, readBuild } from './version.ts';
-import { createAnalyst } from './workbench/analysis/analyst.ts';
 import { createPolicyKeeper } from './workbench/bundles/policy-keeper.ts';
 
 export interface Overrides {
@@ -144,8 +141,9 @@ async function build(
   const policy = await createPolicyKeeper({ config, clock, telemetry });
   closers.add(() => policy.close());
   const stopping = new AbortController();
-  const rates = new Rates(config.rateLimits);
-  const gateway = await createGateway(
+  const turns = new Turns();
+  let { metricsToken } = config;
+  const { app, providers, activate } = assemble(
     {
       config,
       clock,
@@ -154,65 +152,21 @@ async function build(
       store,
       catalog,
       sandbox,
-      rates,
       unnamedModels: models,
-      canRecord: createRecordingCheck(store, clock),
       refused,
-      policy: policy.inForce(),
+      policy,
+      turns,
       stopping: stopping.signal,
+      metricsToken: () => metricsToken,
       prepareMcp,
     },
     closers,
   );
-  const { timeouts, limits } = config;
-  const managementLoad = new Load({
-    maxInFlight: limits.managementInFlight,
-    maxBufferedBytes: limits.managementBufferedBytes,
-  });
-  const turns = new Turns();
-  const analyst = createAnalyst({
-    databasePath: databasePath(config.dataDir),
-    catalog,
-    bundle: () => policy.inForce().bundle,
-    servedProviders: servedProviders(config),
-    clock,
-    turns,
-  });
-  closers.add(() => analyst.close());
-  const usageReporter = createUsageReporter({ databasePath: databasePath(config.dataDir), turns });
-  closers.add(() => usageReporter.close());
-  const logReader = createLogReader({ databasePath: databasePath(config.dataDir), turns });
-  closers.add(() => logReader.close());
   const decisionFile =
     config.decisionFile === undefined ? undefined : { ...config.decisionFile, begin: await store.read(positionNow) };
   closers.add(
     startFollowingCalls({ databasePath: databasePath(config.dataDir), decisionFile, store, turns, telemetry }),
   );
-  let { metricsToken } = config;
-  const managementApp = createManagementApp({
-    store,
-    catalog,
-    clock,
-    analyst,
-    usageReporter,
-    logReader,
-    peppers,
-    encryptionKeys,
-    allowPrivateUpstreams: config.allowPrivateUpstreams,
-    trustedProxies: config.trustedProxies ?? undefined,
-    telemetry,
-    keepAliveMs: timeouts.keepAliveComment,
-    rates,
-    load: managementLoad,
-    readiness: gateway.readiness,
-    policyStatus: () => policy.inForce().status,
-    policyHistory: policy.history,
-    hosts: hostsOf(config, config.management.host),
-    // Nobody administers from another site's page.
-    allowedOrigins: [],
-    bodyLimits: bodyLimitsOf(config),
-    metricsToken: () => metricsToken,
-  });
   telemetry.watch({
     ...running,
     catalogDate: catalog.date,
@@ -220,27 +174,28 @@ async function build(
     policyTimes: () => policy.inForce().status,
     refusalCodes: REFUSAL_CODES,
     budgets: config.budgetMetrics ? () => store.read((db) => listWatchedBudgets(db, clock.now())) : undefined,
-    loads: { gateway: gateway.load, management: managementLoad },
-    cacheEntries: gateway.cacheEntries,
-    cacheBytes: gateway.cacheBytes,
-    restingTargets: gateway.restingTargets,
+    loads: { gateway: app.gateway.load, management: app.management.load },
+    cacheEntries: () => app.cache.entries,
+    cacheBytes: () => app.cache.bytes,
+    restingTargets: () => app.health.resting(),
     queuedWrites: store.waitingWrites,
   });
   const listeners: FrontListener[] = [];
   // Both at once: while one finishes what runs, the other must not accept more.
-  closers.add(async () => void (await Promise.all(listeners.map((each) => each.close(timeouts.shutdownGrace)))));
+  closers.add(async () => void (await Promise.all(listeners.map((each) => each.close(config.timeouts.shutdownGrace)))));
   closers.add(() => stopping.abort());
-  const management = await listen(managementApp, {
+  const management = await listen(createManagementApp(app), {
     ...config.management,
     ...listenTimesOf(config),
     variable: 'MANAGEMENT_PORT',
   });
   listeners.push(management);
-  const front = await listen(gateway.app, { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' });
+  const front = await listen(createGatewayApp(app), { ...config.gateway, ...listenTimesOf(config), variable: 'PORT' });
   listeners.push(front);
-  policy.follow(gateway.activate);
+  policy.follow(activate);
   void compileAhead(['ChatRequest', 'SubjectRules', 'PolicyDecision']);
-  if (config.checkProviders) void gateway.checkProviders();
+  if (config.checkProviders)
+    void checkEnvironment(environmentAccesses(config, providers), { ...app, stopping: stopping.signal });
 
   // Last of all: secrets that are made by a start that then fails would never be shown.
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));
@@ -262,7 +217,7 @@ async function build(
         if (stopping.signal.aborted) return undefined;
         // First, since it can fail; nobody runs between it and the rest.
         noteServing(config.dataDir, loaded);
-        gateway.renewProviders(next);
+        providers.renew(next);
         metricsToken = next.metricsToken;
         takeKeys(peppers, loaded.peppers);
         takeKeys(encryptionKeys, loaded.encryptionKeys);
@@ -357,3 +312,9 @@ function addressWarnings({ gateway, trustedProxies }: Config): string[] {
     `HOST is ${gateway.host} and TRUSTED_PROXIES is not set: a caller can forge the client address, by which IP rules decide and which stands in the logs, calls and decisions. Set TRUSTED_PROXIES to the ranges of your proxies, or to \`none\`.`,
   ];
 }
+
+const listenTimesOf = ({ timeouts }: Config) => ({
+  headersTimeoutMs: timeouts.requestHeaders,
+  bodyTimeoutMs: timeouts.requestBody,
+  stallTimeoutMs: timeouts.idle,
+});

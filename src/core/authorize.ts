@@ -70,7 +70,8 @@ class PermittedCandidates {
 
 export type Permitted = PermittedCandidates;
 
-export interface AuthorizeDeps {
+/** The parts of the process that a decision uses. */
+interface AuthorizeDeps {
   readonly store: Store;
   readonly documents: Documents;
   /** The policy in force. */

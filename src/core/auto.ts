@@ -2,9 +2,10 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { type ApiError, modelNotFound, permissionDenied } from '../domain/errors.ts';
 import { comparePrice, type Mapping } from '../domain/model.ts';
 import { SANDBOX } from '../domain/provider.ts';
-import { type Clock, isPast } from '../domain/time.ts';
+import { isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
-import { actionOf, type FindReachable, type ListCaller } from './reachable.ts';
+import type { CoreContext } from './core-context.ts';
+import { actionOf, type ListCaller } from './reachable.ts';
 import { serves } from './resolve.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */
@@ -117,7 +118,10 @@ type NamedModels = Readonly<{ [Action in keyof UnnamedModels]: string | undefine
  */
 export function unnamedModels(
   { image, moderation }: NamedModels,
-  { catalog, servedProviders }: UnnamedModelsDeps,
+  {
+    catalog,
+    servedProviders,
+  }: { readonly catalog: Pick<Catalog, 'mappings'>; readonly servedProviders: ReadonlySet<string> },
   now: number,
 ): UnnamedModels {
   const cheapest = (action: 'image' | 'moderation'): string | undefined =>
@@ -133,24 +137,16 @@ export function unnamedModels(
   };
 }
 
-/** The catalogue, and the providers that everyone can call. */
-interface UnnamedModelsDeps {
-  readonly catalog: Pick<Catalog, 'mappings'>;
-  readonly servedProviders: ReadonlySet<string>;
-}
-
-export interface FindImageModelDeps {
-  readonly findReachable: FindReachable;
-  readonly clock: Clock;
-}
-
 /**
  * The cheapest image model that a caller can use and that takes an aspect ratio, as `provider/model`; the sandbox's only where
  * there is no other. It only chooses: the decision follows. @throws ApiError 403 where there is none, PolicyFailure
  */
-export async function findImageModel(deps: FindImageModelDeps, caller: ListCaller): Promise<string> {
-  const { reach, mappings, usable } = await deps.findReachable(caller);
-  const now = deps.clock.now();
+export async function findImageModel(
+  app: Pick<CoreContext, 'findReachable' | 'clock'>,
+  caller: ListCaller,
+): Promise<string> {
+  const { reach, mappings, usable } = await app.findReachable(caller);
+  const now = app.clock.now();
   const fitting = mappings.filter(
     (mapping) =>
       !isPast(mapping.deactivatedAt, now) &&

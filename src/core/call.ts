@@ -20,7 +20,8 @@ import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from './cost.ts'
 import type { AliasOrder, Target } from './reach.ts';
 import { boundOf, type CallBounds, type Demand, mostOf, type OutputLimit } from './worst-case.ts';
 
-export interface CallDeps {
+/** The parts of the process in which a call leaves its row, its figures and its tokens. */
+interface CallDeps {
   readonly store: Store;
   readonly telemetry: Telemetry;
   readonly rates: Rates;

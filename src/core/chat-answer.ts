@@ -6,15 +6,12 @@ import type { Clock } from '../domain/time.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { CallMetadata, ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from '../generated/types.ts';
 import type { OutboundRequest } from '../net/transport.ts';
-import type { TokenEstimator } from '../providers/tokens/token-estimate.ts';
 import type { UpstreamChunk } from '../providers/wire/adapter.ts';
 import type { Principal } from './authorize.ts';
 import type { Call } from './call.ts';
 import { nameThoughts, Produced, type ProviderJson, WrittenAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
-import type { FindUnsupported } from './resolve.ts';
-import type { RouteDeps } from './route.ts';
-import { type ExchangeDeps, endpointOf } from './target-exchange.ts';
+import { endpointOf } from './target-exchange.ts';
 
 /** Facts shared by all parts of one answer. */
 export interface AnswerFacts {
@@ -78,11 +75,6 @@ export function chatChunk(
   };
 }
 
-/** Services for dispatching a chat. */
-export interface DispatchChatDeps extends RouteDeps, ExchangeDeps {
-  readonly estimator: TokenEstimator;
-}
-
 /** A chat request as a target is sent it, held to what the key's limit pays for. */
 export function outboundChat(call: Call, request: ChatRequest, target: Target): OutboundRequest {
   const { mapping, provider } = target;
@@ -91,12 +83,6 @@ export function outboundChat(call: Call, request: ChatRequest, target: Target): 
   const chatCall = { request, mapping, namedFields: provider.namedFields, ...maxOutputTokens };
   return provider.adapter.buildRequest(chatCall, endpointOf(target));
 }
-
-/** The part of a chat request that a provider cannot take. */
-export const unsupportedIn =
-  (request: ChatRequest): FindUnsupported =>
-  (mapping, { adapter, namedFields }) =>
-    adapter.unsupported({ request, mapping, namedFields });
 
 /** Fields of a chat request that a target leaves out. */
 export const droppedIn =

@@ -1,10 +1,9 @@
 import type { Mapping } from '../domain/model.ts';
-import type { Clock } from '../domain/time.ts';
 import { NO_USAGE } from '../domain/usage.ts';
 import type { ChatChunk, ChatRequest } from '../generated/types.ts';
-import type { AuthorizeDeps, CallContext, Permitted, Principal } from './authorize.ts';
+import type { CallContext, Permitted, Principal } from './authorize.ts';
 import { AUTO, choicesFor, choose, nothingFits } from './auto.ts';
-import { type CallDeps, type CallFacts, callMetadata, toolNames } from './call.ts';
+import { type CallFacts, callMetadata, toolNames } from './call.ts';
 import {
   type AnswerFacts,
   type CachedAnswer,
@@ -13,46 +12,36 @@ import {
   cacheKey,
   chatChunk,
   chatCompletion,
-  type DispatchChatDeps,
   type DispatchedAnswer,
   droppedIn,
   type KeptStream,
   outboundChat,
   producedBy,
   type ResponseCache,
-  unsupportedIn,
   type WrittenCompletion,
 } from './chat-answer.ts';
+import type { CoreContext } from './core-context.ts';
 import { chatUsage, costOf } from './cost.ts';
 import { Produced } from './provider-answer.ts';
-import type { FindReachable, ListCaller } from './reachable.ts';
-import { type ResolveDeps, type Resolved, resolve, takers } from './resolve.ts';
+import type { ListCaller } from './reachable.ts';
+import { type FindUnsupported, type Resolved, resolve, takers } from './resolve.ts';
 import { openCall, permit, recordCacheHit, serveWhole } from './route.ts';
 import { streamChat } from './stream-chat.ts';
 import { exchange } from './target-exchange.ts';
 import { chatDemand, type Demand } from './worst-case.ts';
-
-export interface CompleteChatDeps extends DispatchChatDeps, ResolveDeps, AuthorizeDeps, ChooseAutoDeps {
-  readonly cache: ResponseCache;
-  readonly clock: Clock;
-  /** Most output tokens for a key with a limit where nothing else tells. */
-  readonly defaultMaxOutputTokens: number;
-  /** Fewest to which a limit may shorten an answer. */
-  readonly minOutputTokens: number;
-}
 
 /**
  * The one way to complete a chat, for every door: resolve, decide, open the call, route, settle.
  * @throws ApiError, PolicyFailure or StoreUnavailable; whatever was dispatched is settled by then
  */
 export async function completeChat(
-  deps: CompleteChatDeps,
+  app: CoreContext,
   principal: Principal,
   context: CallContext,
   request: ChatRequest,
 ): Promise<ChatOutcome> {
-  const { cache, clock, telemetry, estimator } = deps;
-  const { candidates, requestedProvider, order, isSandboxFree } = await candidatesOf(deps, principal, context, request);
+  const { cache, clock, telemetry, estimator } = app;
+  const { candidates, requestedProvider, order, isSandboxFree } = await candidatesOf(app, principal, context, request);
   const stream = request.stream === true;
   const requestedModel = request.model;
   const facts: CallFacts = {
@@ -65,8 +54,8 @@ export async function completeChat(
     isSandboxFree,
     stream,
   };
-  const findDemand = (): Demand => chatDemand(request, deps.defaultMaxOutputTokens, deps.minOutputTokens);
-  const permitted = await permit(deps, facts, candidates, () => ({
+  const findDemand = (): Demand => chatDemand(request, app.defaultMaxOutputTokens, app.minOutputTokens);
+  const permitted = await permit(app, facts, candidates, () => ({
     demand: findDemand(),
     toolNames: toolNames(request),
   }));
@@ -76,9 +65,9 @@ export async function completeChat(
   const key = cacheSeconds === undefined || context.noCache ? undefined : cacheKey(principal, request, order?.alias);
   const hit = key === undefined ? undefined : findCached(cache, key, permitted);
   if (key !== undefined) telemetry.cacheLookedUp(hit === undefined ? 'miss' : 'hit');
-  if (hit !== undefined) return serveCached(deps, facts, created, permitted, request, hit);
+  if (hit !== undefined) return serveCached(app, facts, created, permitted, request, hit);
 
-  const call = await openCall(deps, facts, permitted, findDemand, (mapping) =>
+  const call = await openCall(app, facts, permitted, findDemand, (mapping) =>
     new Produced().usage(estimator, request, mapping),
   );
   const answer: DispatchedAnswer = {
@@ -94,35 +83,41 @@ export async function completeChat(
         }),
   };
   return stream
-    ? { kind: 'stream', chunks: streamChat(deps, answer, request) }
-    : { kind: 'completion', completion: await completeWhole(deps, answer, request) };
+    ? { kind: 'stream', chunks: streamChat(app, answer, request) }
+    : { kind: 'completion', completion: await completeWhole(app, answer, request) };
 }
+
+/** The part of a chat request that a provider cannot take. */
+const unsupportedIn =
+  (request: ChatRequest): FindUnsupported =>
+  (mapping, { adapter, namedFields }) =>
+    adapter.unsupported({ request, mapping, namedFields });
 
 /** Candidates by the name that was asked for, or chosen where that is `auto`. */
 async function candidatesOf(
-  deps: CompleteChatDeps,
+  app: CoreContext,
   principal: Principal,
   { clientIp }: CallContext,
   request: ChatRequest,
 ): Promise<Resolved> {
   const caller = { principal, clientIp };
-  if (request.model !== AUTO) return resolve(deps, request.model, 'chat', caller, unsupportedIn(request));
-  const candidates = await chooseAuto(deps, request, caller);
+  if (request.model !== AUTO) return resolve(app, request.model, 'chat', caller, unsupportedIn(request));
+  const candidates = await chooseAuto(app, request, caller);
   // The sandbox is among them only where nothing else has a credential.
   return { candidates, requestedProvider: undefined, isSandboxFree: false };
 }
 
 /** Routes an open call to a whole answer and settles it. */
 async function completeWhole(
-  deps: DispatchChatDeps,
+  app: CoreContext,
   answer: DispatchedAnswer,
   request: ChatRequest,
 ): Promise<WrittenCompletion> {
-  const { transport, answers, estimator } = deps;
+  const { transport, answers, estimator } = app;
   const { call } = answer;
   const dropped = droppedIn(request);
   const served = await serveWhole(
-    deps,
+    app,
     call,
     async (target, limits) => {
       const response = await exchange(transport, target, outboundChat(call, request, target), 'gathered', limits);
@@ -160,14 +155,14 @@ function findCached(cache: ResponseCache, key: CacheKey, { candidates }: Permitt
 
 /** Gives a kept answer again, under a call of its own that costs nothing; resolves when that is on record. */
 async function serveCached(
-  deps: CallDeps,
+  app: CoreContext,
   facts: CallFacts,
   created: number,
   permitted: Permitted,
   request: ChatRequest,
   { mapping, upstreamModel, usage, dropped, kept }: CachedAnswer,
 ): Promise<ChatOutcome> {
-  const call = { id: await recordCacheHit(deps, facts, permitted, mapping), facts };
+  const call = { id: await recordCacheHit(app, facts, permitted, mapping), facts };
   const answer: AnswerFacts = { call, created };
   facts.context.onCacheHit();
   facts.context.onDropped(dropped);
@@ -198,18 +193,13 @@ async function* streamCached(
   if (wantsUsageChunk) yield chatChunk(answer, { choices: [], fields: {} }, modelId, end);
 }
 
-interface ChooseAutoDeps {
-  readonly findReachable: FindReachable;
-  readonly clock: Clock;
-}
-
 /**
  * The candidates of `auto`: the three cheapest that fit the request and are permitted; where none is permitted, the 64 cheapest
  * that fit, so that the decision can say why (src/core/README.md, "lists"). It only chooses: the decision follows.
  * @throws ApiError 404 when nothing fits, PolicyFailure
  */
 async function chooseAuto(
-  { findReachable, clock }: ChooseAutoDeps,
+  { findReachable, clock }: CoreContext,
   request: ChatRequest,
   caller: ListCaller,
 ): Promise<readonly Mapping[]> {

@@ -1,27 +1,21 @@
 import { Readable } from 'node:stream';
 import type { Mapping } from '../domain/model.ts';
-import type { Clock } from '../domain/time.ts';
 import { guessTokens, NO_USAGE, type Usage } from '../domain/usage.ts';
 import type { CallMetadata, ImageAnswer, ImageEvent, ImageRequest, ImageUsage } from '../generated/types.ts';
 import { LongTexts } from '../net/event-stream.ts';
 import type { PartialImage } from '../providers/wire/adapter.ts';
 import { unknownImageField } from '../providers/wire/fields.ts';
 import { notTakenByProvider } from '../providers/wire/upstream-error.ts';
-import type { AuthorizeDeps, CallContext, Principal } from './authorize.ts';
+import type { CallContext, Principal } from './authorize.ts';
 import { type Call, type CallFacts, callMetadata } from './call.ts';
+import type { CoreContext } from './core-context.ts';
 import { type Cost, costFields } from './cost.ts';
 import { madeImages, type ProviderJson, type ReadAnswer, WrittenAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
-import { type ResolveDeps, resolve } from './resolve.ts';
-import { openCall, permit, type RouteDeps, serveWhole } from './route.ts';
-import { type ExchangeDeps, type ExchangeLimits, endpointOf, exchange, exchangeWhole } from './target-exchange.ts';
+import { resolve } from './resolve.ts';
+import { openCall, permit, serveWhole } from './route.ts';
+import { type ExchangeLimits, endpointOf, exchange, exchangeWhole } from './target-exchange.ts';
 import { type Demand, imageDemand } from './worst-case.ts';
-
-export interface GenerateImageDeps extends ExchangeDeps, RouteDeps, ResolveDeps, AuthorizeDeps {
-  readonly clock: Clock;
-  /** Model of a request that names none. */
-  readonly defaultImageModel: string;
-}
 
 /** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
 type ImageOutcome =
@@ -33,14 +27,14 @@ type ImageOutcome =
  * StoreUnavailable, a stream to its reader; whatever was dispatched is settled by then.
  */
 export async function generateImage(
-  deps: GenerateImageDeps,
+  app: CoreContext,
   principal: Principal,
   context: CallContext,
   request: ImageRequest,
 ): Promise<ImageOutcome> {
-  const requestedModel = request.model ?? deps.defaultImageModel;
+  const requestedModel = request.model ?? app.defaultImageModel;
   const { candidates, requestedProvider, order, isSandboxFree } = await resolve(
-    deps,
+    app,
     requestedModel,
     'image',
     { principal, clientIp: context.clientIp },
@@ -58,14 +52,14 @@ export async function generateImage(
     stream,
   };
   const findDemand = (): Demand => imageDemand(request);
-  const permitted = await permit(deps, facts, candidates, () => ({ demand: findDemand(), toolNames: [] }));
-  const call = await openCall(deps, facts, permitted, findDemand, (mapping) => promptUsage(request, mapping));
-  const created = Math.floor(deps.clock.now() / 1000);
+  const permitted = await permit(app, facts, candidates, () => ({ demand: findDemand(), toolNames: [] }));
+  const call = await openCall(app, facts, permitted, findDemand, (mapping) => promptUsage(request, mapping));
+  const created = Math.floor(app.clock.now() / 1000);
   if (stream) {
-    const serve = (view: ImageProgress): Promise<ImageResult> => serveImages(deps, call, request, view);
+    const serve = (view: ImageProgress): Promise<ImageResult> => serveImages(app, call, request, view);
     return { kind: 'stream', events: imageEvents(created, context.signal, serve) };
   }
-  const { json, end } = await serveImages(deps, call, request);
+  const { json, end } = await serveImages(app, call, request);
   return { kind: 'answer', answer: imageAnswer(created, json[0], end) };
 }
 
@@ -77,7 +71,7 @@ const promptUsage = ({ prompt }: ImageRequest, { prices }: Mapping): Usage =>
 
 /** Routes an open call to its images and settles it. @param view where a stream shows them; absent: not before they are made */
 async function serveImages(
-  deps: GenerateImageDeps,
+  app: CoreContext,
   call: Call,
   request: ImageRequest,
   view?: ImageProgress,
@@ -85,10 +79,10 @@ async function serveImages(
   const dropped = ({ mapping, provider: { adapter, namedFields } }: Target): readonly string[] =>
     adapter.images?.dropped({ request, mapping, namedFields }) ?? [];
   const { value, target, usage, cost } = await serveWhole(
-    deps,
+    app,
     call,
     async (each, limits) => {
-      const made = await draw(deps, request, each, limits, view);
+      const made = await draw(app, request, each, limits, view);
       // Unreported tokens count as zero: if only tokens would be charged, the cost is unknown.
       return { value: made, usage: made.usage ?? { ...NO_USAGE, images: made.images } };
     },
@@ -101,7 +95,7 @@ async function serveImages(
 
 /** One attempt. */
 async function draw(
-  deps: ExchangeDeps,
+  app: CoreContext,
   request: ImageRequest,
   target: Target,
   limits: ExchangeLimits,
@@ -113,11 +107,11 @@ async function draw(
   const call = { request, mapping, namedFields: provider.namedFields };
   const { partials } = images;
   if (view === undefined || partials?.areGiven(call) !== true) {
-    return exchangeWhole(deps, target, images, { operation: 'image', call }, limits);
+    return exchangeWhole(app, target, images, { operation: 'image', call }, limits);
   }
   const outbound = images.buildRequest(call, endpointOf(target));
   const { signal } = view;
-  const response = await exchange(deps.transport, target, outbound, 'streamed', { ...limits, signal });
+  const response = await exchange(app.transport, target, outbound, 'streamed', { ...limits, signal });
   view.longTexts = response.longTexts;
   return madeImages(await partials.parseStream(response, (partial) => view.show(partial), credential.secret), true);
 }

@@ -6,22 +6,11 @@ import type { CatalogModel } from '../catalog/catalog-file.ts';
 import { type ModelListOptions, modelList } from '../catalog/model-list.ts';
 import type { Mapping } from '../domain/model.ts';
 import type { Alias } from '../domain/provider.ts';
-import type { Clock } from '../domain/time.ts';
 import type { ModelList } from '../generated/types.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
-import { expanded, type FindReach, type Reach } from './reach.ts';
-import { actionOf, type FindReachable, type ListCaller } from './reachable.ts';
+import type { CoreContext } from './core-context.ts';
+import { expanded, type Reach } from './reach.ts';
+import { actionOf, type ListCaller } from './reachable.ts';
 import { meaningOf, type OwnModels } from './resolve.ts';
-
-interface ListModelsDeps {
-  readonly catalog: Catalog;
-  readonly findReach: FindReach;
-  readonly findReachable: FindReachable;
-  readonly clock: Clock;
-  /** The model that moderates: no endpoint serves another one. */
-  readonly moderationModel: string;
-  readonly telemetry: Pick<Telemetry, 'ran'>;
-}
 
 interface ListedModels {
   readonly list: ModelListBytes;
@@ -100,8 +89,17 @@ export const servedWith =
     actionOf(mapping) !== 'moderation' || mapping.names.includes(moderationModel);
 
 /** @returns the list's maker; a caller's list throws PolicyFailure when the policy cannot be evaluated */
-export function createListModels(deps: ListModelsDeps): ListModels {
-  const { catalog, findReach, findReachable, clock, moderationModel, telemetry } = deps;
+export function createListModels({
+  catalog,
+  findReach,
+  findReachable,
+  clock,
+  moderationModel,
+  telemetry,
+}: Pick<
+  CoreContext,
+  'catalog' | 'findReach' | 'findReachable' | 'clock' | 'moderationModel' | 'telemetry'
+>): ListModels {
   const kept = new KeptLists();
   const isServed = servedWith(moderationModel);
 

@@ -7,8 +7,9 @@ import { nearest } from '../lib/text.ts';
 import type { Provider } from '../providers/providers.ts';
 import type { Adapter, Unsupported } from '../providers/wire/adapter.ts';
 import type { Principal } from './authorize.ts';
+import type { CoreContext } from './core-context.ts';
 import { type AliasOrder, expanded, type FindReach, noModelServed, type Reach } from './reach.ts';
-import type { FindReachable, ListCaller } from './reachable.ts';
+import type { ListCaller } from './reachable.ts';
 
 /** The meaning of a request's `model`. */
 export interface Resolved {
@@ -24,12 +25,6 @@ export interface Resolved {
 
 /** Finds the part of a request that a provider cannot take; undefined: it takes all of it. */
 export type FindUnsupported = (mapping: Mapping, provider: Provider) => Unsupported | undefined;
-
-export interface ResolveDeps {
-  readonly catalog: Catalog;
-  readonly findReach: FindReach;
-  readonly findReachable: FindReachable;
-}
 
 /** The organization's own meanings of names. */
 export type OwnModels = Pick<Reach, 'custom' | 'isCustomProvider' | 'seen'>;
@@ -62,7 +57,7 @@ export const unknownModel = (model: string, known: Iterable<string>): ApiError =
 
 /** The names of what a caller may use for an action, aliases included. @throws PolicyFailure */
 async function namesFor(
-  { catalog, findReachable }: Pick<ResolveDeps, 'catalog' | 'findReachable'>,
+  { catalog, findReachable }: Pick<CoreContext, 'catalog' | 'findReachable'>,
   caller: ListCaller,
   action: PolicyInput['action'],
 ): Promise<readonly string[]> {
@@ -100,19 +95,19 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
  * @throws ApiError 404, or 400 for a model that is of no use to the action, or whose providers cannot take the request
  */
 export async function resolve(
-  deps: ResolveDeps,
+  app: Pick<CoreContext, 'catalog' | 'findReach' | 'findReachable'>,
   model: string,
   action: PolicyInput['action'],
   caller: ListCaller,
   findUnsupported: FindUnsupported = () => undefined,
 ): Promise<Resolved> {
-  const { catalog, findReach } = deps;
+  const { catalog, findReach } = app;
   const reach = await findReach(caller.principal);
   // The model that moderates is the operator's choice, never a caller's.
   const alias = action === 'moderation' ? undefined : reach.aliases.get(model);
   const order = alias && expanded(alias, (name) => meaningOf(name, catalog, reach));
   const mappings = order === undefined ? meaningOf(model, catalog, reach) : order.mappings;
-  if (mappings === undefined) throw unknownModel(model, await namesFor(deps, caller, action));
+  if (mappings === undefined) throw unknownModel(model, await namesFor(app, caller, action));
   if (mappings.length === 0) throw alias === undefined ? retired(model, catalog) : noModelServed(model);
   const callable = mappings.filter((mapping) => reach.has(mapping));
   if (callable.length === 0) throw noCredential(model, catalog);

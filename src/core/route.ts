@@ -1,23 +1,13 @@
 import { ApiError } from '../domain/errors.ts';
 import { idLike } from '../domain/id.ts';
 import { comparePrice, type Mapping } from '../domain/model.ts';
-import type { Clock } from '../domain/time.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { PolicyFacts, RoutingAttempt } from '../generated/types.ts';
 import { causeOf, UpstreamError } from '../providers/wire/upstream-error.ts';
 import type { FinishedCall, NewCall } from '../store/ledger/ledger.ts';
-import {
-  type AuthorizeDeps,
-  authorize,
-  type Decision,
-  Denial,
-  decisionRecord,
-  type Permitted,
-  type Principal,
-} from './authorize.ts';
+import { authorize, type Decision, Denial, decisionRecord, type Permitted, type Principal } from './authorize.ts';
 import {
   Call,
-  type CallDeps,
   type CallFacts,
   type CallTimes,
   charged,
@@ -27,8 +17,9 @@ import {
   requestFacts,
   timesOf,
 } from './call.ts';
+import type { CoreContext } from './core-context.ts';
 import type { Charge, Cost } from './cost.ts';
-import { type FindReach, type Health, inOrder, type Reach, type Target } from './reach.ts';
+import { inOrder, type Reach, type Target } from './reach.ts';
 import {
   cutByUs,
   type ExchangeLimits,
@@ -62,7 +53,7 @@ function newCall({ principal, context, action, requestedModel, stream }: CallFac
 
 /** Asks the policy. A denial is answered when its row is committed. @throws ApiError 403, PolicyFailure, StoreUnavailable */
 export async function permit(
-  deps: AuthorizeDeps & CallDeps & { readonly clock: Clock },
+  app: CoreContext,
   facts: CallFacts,
   candidates: readonly Mapping[],
   findAsked: () => RequestContent,
@@ -70,15 +61,15 @@ export async function permit(
   const { principal, context, action } = facts;
   let found: RequestFacts | undefined;
   const findFacts = ({ keyTags }: Principal): PolicyFacts => {
-    found ??= requestFacts(deps.clock.now(), facts, findAsked(), candidates);
+    found ??= requestFacts(app.clock.now(), facts, findAsked(), candidates);
     return { ...found, key_tags: [...keyTags] };
   };
   try {
-    return await authorize(deps, { principal, context, action, candidates, findFacts });
+    return await authorize(app, { principal, context, action, candidates, findFacts });
   } catch (error) {
     if (!(error instanceof Denial)) throw error;
     const answer = error.answer();
-    await recordFinished(deps, facts, error, undefined, {
+    await recordFinished(app, facts, error, undefined, {
       state: 'denied',
       cached: false,
       statusCode: answer.status,
@@ -90,17 +81,17 @@ export async function permit(
 
 /** Writes the finished row of a call that the cache answers; resolves with its id when it is committed. */
 export function recordCacheHit(
-  deps: CallDeps,
+  app: CoreContext,
   facts: CallFacts,
   { decision }: Permitted,
   mapping: Mapping,
 ): Promise<string> {
   const ended = { state: 'settled', cached: true, statusCode: 200, errorCode: null } as const;
-  return recordFinished(deps, facts, { decision }, mapping, ended);
+  return recordFinished(app, facts, { decision }, mapping, ended);
 }
 
 async function recordFinished(
-  { store, telemetry }: CallDeps,
+  { store, telemetry }: CoreContext,
   facts: CallFacts,
   { decision, reason }: Pick<Denial, 'decision'> & Partial<Denial>,
   mapping: Mapping | undefined,
@@ -121,7 +112,7 @@ async function recordFinished(
  * @throws ApiError 401 or 429 when the limits leave no room, StoreUnavailable
  */
 export async function openCall(
-  deps: CallDeps,
+  app: CoreContext,
   facts: CallFacts,
   permitted: Permitted,
   findDemand: () => Demand,
@@ -134,28 +125,21 @@ export async function openCall(
   const bounds = new CallBounds(paid, findDemand);
   // A key that got its limit just now is the exception.
   if (facts.principal.capped) bounds.measure();
-  const opened = await deps.store
+  const opened = await app.store
     .openCall(call, decisionRecord(permitted.decision), bounds, candidates)
     .catch((error: unknown) => {
       // A refusal has its row; that the store could not do its work has none.
       if (error instanceof ApiError && error.status < 500) {
-        deps.telemetry.callFinished({ action: facts.action, target: undefined, errorCode: error.code });
+        app.telemetry.callFinished({ action: facts.action, target: undefined, errorCode: error.code });
       }
       throw error;
     });
   const priced = opened.reservation === undefined ? permitted : permitted.narrowed((mapping) => bounds.has(mapping));
-  return new Call(deps, facts, { permitted: priced, opened, startedAt, bounds, promptUsage });
+  return new Call(app, facts, { permitted: priced, opened, startedAt, bounds, promptUsage });
 }
 
 /** Most attempts for one call, the first included (src/core/README.md, "failover"). */
 const MAX_ATTEMPTS = 3;
-
-export interface RouteDeps extends CallDeps {
-  readonly findReach: FindReach;
-  readonly health: Health;
-  /** Milliseconds for a call as a whole, failover included. */
-  readonly totalTimeoutMs: number;
-}
 
 interface RouteOptions {
   /** `stream`: `streamEnded` or `streamBroke` reports its end, since its beginning is no success yet. Default: whole. */
@@ -189,12 +173,12 @@ interface SettledResult<T> extends RouteResult<T> {
  * @throws as `route` does
  */
 export async function serveWhole<T>(
-  deps: RouteDeps,
+  app: CoreContext,
   call: Call,
   attempt: Attempt<{ readonly value: T; readonly usage: Usage }>,
   options?: RouteOptions,
 ): Promise<SettledResult<T>> {
-  const { value: answer, target } = await route(deps, call, attempt, options);
+  const { value: answer, target } = await route(app, call, attempt, options);
   return { ...answer, target, cost: await call.settle(answer.usage) };
 }
 
@@ -205,15 +189,15 @@ export async function serveWhole<T>(
  * @throws ApiError, PolicyFailure or StoreUnavailable when no attempt succeeded: then the call is settled
  */
 export async function route<T>(
-  deps: RouteDeps,
+  app: CoreContext,
   call: Call,
   attempt: Attempt<T>,
   options: RouteOptions = {},
 ): Promise<RouteResult<T>> {
-  const { findReach, health } = deps;
+  const { findReach, health } = app;
   const { permitted, opened, attempts } = call;
   const { principal, context } = call.facts;
-  const deadline = performance.now() + deps.totalTimeoutMs;
+  const deadline = performance.now() + app.totalTimeoutMs;
   const most = context.noFallback ? 1 : MAX_ATTEMPTS;
   let last: UpstreamError | undefined;
   let retryAfterMs: number | undefined;
@@ -227,11 +211,11 @@ export async function route<T>(
       const target = current(reach, next);
       if (target === undefined) continue;
       // The reservation covers one attempt, so the cost of the failed ones is held back in addition.
-      if (!isFirst && !(await deps.store.continueCall(opened, call.charged))) break;
+      if (!isFirst && !(await app.store.continueCall(opened, call.charged))) break;
       await permitted.assertHolds(target.mapping, isFirst ? opened.ruleRevision : undefined);
       const remainingMs = Math.ceil(deadline - performance.now());
       if (remainingMs <= 0) break;
-      const result = await tryTarget(deps, call, target, remainingMs, attempt, options);
+      const result = await tryTarget(app, call, target, remainingMs, attempt, options);
       if (result.error === undefined) return { value: result.value, target };
       last = result.error;
       const isShown = options.isShown?.() === true;
@@ -303,7 +287,7 @@ type AttemptResult<T> = { readonly value: T; readonly error?: undefined } | { re
 
 /** One attempt, with its record and its bearing on the target's health. */
 async function tryTarget<T>(
-  { health, telemetry }: RouteDeps,
+  { health, telemetry }: CoreContext,
   call: Call,
   target: Target,
   totalTimeoutMs: number,
@@ -342,14 +326,19 @@ async function tryTarget<T>(
 }
 
 /** A stream has come to its end: only now its attempt has succeeded. */
-export function streamEnded({ health, telemetry }: RouteDeps, call: Call, target: Target): void {
+export function streamEnded({ health, telemetry }: CoreContext, call: Call, target: Target): void {
   call.attemptEnds();
   health.ended(target, false, 'succeeded');
   telemetry.attemptSucceeded(target.mapping);
 }
 
 /** A stream has broken after it had begun: its attempt has failed after all. */
-export function streamBroke({ health, telemetry }: RouteDeps, call: Call, target: Target, error: UpstreamError): void {
+export function streamBroke(
+  { health, telemetry }: CoreContext,
+  call: Call,
+  target: Target,
+  error: UpstreamError,
+): void {
   call.attemptEnds();
   call.attemptFailed(call.attempts.length - 1, causeOf(error));
   if (!cutByUs(error)) health.ended(target, false, 'failed', error.retryAfterMs);

@@ -10,13 +10,13 @@ import { UpstreamError, unreadable } from '../providers/wire/upstream-error.ts';
 import { type Call, callMetadata } from './call.ts';
 import {
   chatChunk,
-  type DispatchChatDeps,
   type DispatchedAnswer,
   droppedIn,
   type KeptStream,
   outboundChat,
   producedBy,
 } from './chat-answer.ts';
+import type { CoreContext } from './core-context.ts';
 import { chatUsage } from './cost.ts';
 import { chunkPieces, type Produced, WrittenAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
@@ -31,7 +31,7 @@ const endsChoice = ({ choices }: UpstreamChunk): boolean => choices.some(({ fini
  * either case, on a departure with what was produced (src/core/README.md, "streams").
  */
 export async function* streamChat(
-  deps: DispatchChatDeps,
+  app: CoreContext,
   answer: DispatchedAnswer,
   request: ChatRequest,
 ): AsyncGenerator<ChatChunk | WrittenAnswer<ChatChunk>, void, undefined> {
@@ -39,14 +39,14 @@ export async function* streamChat(
   const { call } = answer;
   const dropped = droppedIn(request);
   const routed: RouteResult<OpenedStream> = await route(
-    deps,
+    app,
     call,
-    (target, limits) => openStream(deps.transport, target, call, request, limits),
+    (target, limits) => openStream(app.transport, target, call, request, limits),
     { kind: 'stream', dropped },
   );
   const { target } = routed;
   call.firstTokenCame();
-  deps.telemetry.firstToken(target.mapping, performance.now() - startedAt);
+  app.telemetry.firstToken(target.mapping, performance.now() - startedAt);
   const { modelId } = target.mapping;
   call.facts.context.onDropped(dropped(target));
   const wantsUsageChunk = request.stream_options?.include_usage === true;
@@ -71,7 +71,7 @@ export async function* streamChat(
       if (held === undefined && !longTexts.isEmpty) longTexts.forgetPlaced();
     }
     settled = true;
-    const end = await settleEnd(deps, answer, request, target, produced, keeper);
+    const end = await settleEnd(app, answer, request, target, produced, keeper);
     const last = held ?? { choices: [], fields: {} };
     if (!wantsUsageChunk) {
       yield written(chatChunk(answer, last, modelId, end));
@@ -82,16 +82,16 @@ export async function* streamChat(
   } catch (error) {
     if (settled) throw error;
     settled = true;
-    throw await settleBroken(deps, call, request, target, produced, error);
+    throw await settleBroken(app, call, request, target, produced, error);
   } finally {
     // The reader left at a chunk: the loop above was closed, no error was thrown.
-    if (!settled) await settleDeparture(deps, call, request, target, produced);
+    if (!settled) await settleDeparture(app, call, request, target, produced);
   }
 }
 
 /** Books a whole stream; its last chunk carries what is returned. */
 async function settleEnd(
-  deps: DispatchChatDeps,
+  app: CoreContext,
   { call, keep }: DispatchedAnswer,
   request: ChatRequest,
   target: Target,
@@ -99,8 +99,8 @@ async function settleEnd(
   keeper: StreamKeeper | undefined,
 ): Promise<Pick<ChatChunk, 'usage' | 'metadata'>> {
   const { mapping } = target;
-  streamEnded(deps, call, target);
-  const usage = await produced.usage(deps.estimator, request, mapping);
+  streamEnded(app, call, target);
+  const usage = await produced.usage(app.estimator, request, mapping);
   const cost = await call.settle(usage);
   const kept = keeper?.kept();
   if (kept !== undefined) {
@@ -114,7 +114,7 @@ async function settleEnd(
 
 /** Books a stream whose reader left: what the provider reported, and an estimate of what it did not. */
 async function settleDeparture(
-  { estimator }: DispatchChatDeps,
+  { estimator }: CoreContext,
   call: Call,
   request: ChatRequest,
   { mapping }: Target,
@@ -128,7 +128,7 @@ async function settleDeparture(
  * caller.
  */
 async function settleBroken(
-  deps: DispatchChatDeps,
+  app: CoreContext,
   call: Call,
   request: ChatRequest,
   target: Target,
@@ -137,13 +137,13 @@ async function settleBroken(
 ): Promise<unknown> {
   const [failure, cause] = brokenStream(error);
   if (call.facts.context.signal.aborted) {
-    await settleDeparture(deps, call, request, target, produced);
+    await settleDeparture(app, call, request, target, produced);
     return failure;
   }
-  if (cause !== undefined) streamBroke(deps, call, target, cause);
+  if (cause !== undefined) streamBroke(app, call, target, cause);
   // Content that our own bounds cut off was still produced: nobody gets an answer for free by reading it slowly.
   const usage = endedByUs(error)
-    ? await produced.usageSoFar(deps.estimator, request, target.mapping)
+    ? await produced.usageSoFar(app.estimator, request, target.mapping)
     : produced.reportedUsage(request, target.mapping);
   return call.breakOff(failure, usage);
 }

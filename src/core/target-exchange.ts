@@ -15,7 +15,7 @@ import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker
 import { type AnswerKind, type ReadAnswer, readAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
 
-export interface ExchangeDeps {
+interface ExchangeDeps {
   readonly transport: Transport;
   readonly answers: Answers;
 }

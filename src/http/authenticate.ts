@@ -1,20 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Actor } from '../admin/audit/audit-trail.ts';
 import type { CallContext, Principal } from '../core/authorize.ts';
-import { type Authenticate, type Rate, type Rates, rateLimitExceeded, type Standing } from '../core/caller.ts';
+import { type Authenticate, type Rate, rateLimitExceeded, type Standing } from '../core/caller.ts';
 import { type ApiError, invalidRequest, unauthorized } from '../domain/errors.ts';
 import { hashSecret, isWellFormedSecret, kindOfSecret, type Pepper } from '../domain/id.ts';
 import type { LimitedEndpoint } from '../domain/limits.ts';
-import type { Clock } from '../domain/time.ts';
 import type { Database } from '../store/db/database.ts';
 import { rehash } from '../store/secrets/rotate-secrets.ts';
-import type { Store } from '../store/store.ts';
 import { type FoundMasterKey, findMasterKeyByHash, touchMasterKey } from '../store/tenants/master-key-records.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
-import { type AppContext, type AppMiddleware, loadPlaceOf } from './state.ts';
+import type { AppContext, ManagementContext } from './app-context.ts';
+import { type AppMiddleware, loadPlaceOf, type RequestContext } from './state.ts';
 
 /** The request counts for its organization and key from now on. @throws ApiError 503 */
-export function setPrincipal(ctx: AppContext, principal: Principal): void {
+export function setPrincipal(ctx: RequestContext, principal: Principal): void {
   ctx.state.principal = principal;
   loadPlaceOf(ctx).countForKey(principal.organizationId, principal.keyId);
 }
@@ -28,7 +26,7 @@ export function authenticate(authenticateKey: Authenticate): AppMiddleware {
 }
 
 /** The principal that `authenticate` left. */
-export function principalOf(ctx: AppContext): Principal {
+export function principalOf(ctx: RequestContext): Principal {
   if (ctx.state.principal === undefined) throw new Error('the route lacks its authenticate step');
   return ctx.state.principal;
 }
@@ -54,7 +52,7 @@ function metaOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>> 
 }
 
 /** Request data that the core needs; informs the caller of the decision, in headers, as soon as it is made. */
-export function callContext(ctx: AppContext): CallContext {
+export function callContext(ctx: RequestContext): CallContext {
   const { state, req, res } = ctx;
   const place = loadPlaceOf(ctx);
   // A stream may have begun before, and then the headers are gone.
@@ -160,23 +158,23 @@ const namesOf = (unit: Rate['unit']) => ({
 });
 const HEADERS = { requests: namesOf('requests'), tokens: namesOf('tokens') };
 
-function setHeaders({ res }: AppContext, { unit, limit, remaining, resetMs }: Rate): void {
+function setHeaders({ res }: RequestContext, { unit, limit, remaining, resetMs }: Rate): void {
   const names = HEADERS[unit];
   res.setHeader(names.limit, String(limit));
   res.setHeader(names.remaining, String(remaining));
   res.setHeader(names.reset, duration(resetMs));
 }
 
-export interface LimitRateDeps {
-  rates: Rates;
-  telemetry: Telemetry;
-}
+/** The parts that limit a rate. */
+type RateDeps = Pick<AppContext, 'rates' | 'telemetry'>;
+
+type MasterDeps = Pick<ManagementContext, 'store' | 'clock' | 'peppers' | 'rates' | 'telemetry'>;
 
 /**
  * Tells in headers how the caller stands with the nearest limits (src/http/README.md, "Rates and load").
  * @throws ApiError 429 when one of them refuses the request
  */
-function judge(ctx: AppContext, { telemetry }: LimitRateDeps, endpoint: LimitedEndpoint, standing: Standing): void {
+function judge(ctx: RequestContext, { telemetry }: RateDeps, endpoint: LimitedEndpoint, standing: Standing): void {
   const { requests, tokens, refused } = standing;
   if (requests !== undefined) setHeaders(ctx, requests);
   if (tokens !== undefined) setHeaders(ctx, tokens);
@@ -186,41 +184,34 @@ function judge(ctx: AppContext, { telemetry }: LimitRateDeps, endpoint: LimitedE
 }
 
 /** Counts the request against the limit of an address or a master key. @throws ApiError 429 */
-type LimitRate = (ctx: AppContext, caller: string, scope: 'address' | 'master_key') => void;
+type LimitRate = (ctx: RequestContext, caller: string, scope: 'address' | 'master_key') => void;
 
 export const limitRate =
-  (deps: LimitRateDeps, endpoint: LimitedEndpoint): LimitRate =>
+  (app: RateDeps, endpoint: LimitedEndpoint): LimitRate =>
   (ctx, caller, scope) => {
-    const standing = deps.rates.take(endpoint, caller, scope);
-    if (standing !== undefined) judge(ctx, deps, endpoint, standing);
+    const standing = app.rates.take(endpoint, caller, scope);
+    if (standing !== undefined) judge(ctx, app, endpoint, standing);
   };
 
 /** Counts the authenticated request against the limits of its key and of those that the key belongs to. @throws ApiError 429 */
-export function limitKey(ctx: AppContext, deps: LimitRateDeps, endpoint: LimitedEndpoint): void {
-  const standing = deps.rates.takeOf(endpoint, principalOf(ctx));
-  if (standing !== undefined) judge(ctx, deps, endpoint, standing);
+export function limitKey(ctx: RequestContext, app: RateDeps, endpoint: LimitedEndpoint): void {
+  const standing = app.rates.takeOf(endpoint, principalOf(ctx));
+  if (standing !== undefined) judge(ctx, app, endpoint, standing);
 }
 
 /** Step 5 of the journey: an authenticated caller may have asked too often. */
 export const rateLimit =
-  (deps: LimitRateDeps, endpoint: LimitedEndpoint): AppMiddleware =>
+  (app: RateDeps, endpoint: LimitedEndpoint): AppMiddleware =>
   (ctx, next) => {
-    limitKey(ctx, deps, endpoint);
+    limitKey(ctx, app, endpoint);
     return next();
   };
-
-interface MasterAuthentication extends LimitRateDeps {
-  store: Pick<Store, 'read' | 'write'>;
-  clock: Clock;
-  /** Accepted peppers, the current one first. */
-  peppers: readonly [Pepper, ...Pepper[]];
-}
 
 /** The use of a key is noted at most so often, in milliseconds: a busy program must not turn every read into a write. */
 const NOTED_EVERY = 60_000;
 
 /** The actor that `authenticateMaster` found. */
-export function actorOf(ctx: AppContext): Actor {
+export function actorOf(ctx: RequestContext): Actor {
   if (ctx.state.actor === undefined) throw new Error('the route lacks its authenticate step');
   return ctx.state.actor;
 }
@@ -237,9 +228,9 @@ const refusalOf = (token: string): string =>
  * The master key, as bearer token or `x-api-key`, becomes an actor with its maker's current role; anything else is 401 `invalid_api_key`. A request counts
  * against the rate of its master key, without a valid one against that of its address: guessing takes nothing from administrators.
  */
-export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
-  const { store, clock, peppers } = deps;
-  const limit = limitRate(deps, 'management');
+export function authenticateMaster(app: MasterDeps): AppMiddleware {
+  const { store, clock, peppers } = app;
+  const limit = limitRate(app, 'management');
   return async (ctx, next) => {
     const token = apiKeyToken(ctx.req);
     const found =
@@ -267,8 +258,8 @@ export function authenticateMaster(deps: MasterAuthentication): AppMiddleware {
 }
 
 /** For those who have no master key: the request counts against the rate of its address. @throws ApiError 429 */
-export function limitAddress(deps: LimitRateDeps): AppMiddleware {
-  const limit = limitRate(deps, 'management');
+export function limitAddress(app: RateDeps): AppMiddleware {
+  const limit = limitRate(app, 'management');
   return async (ctx, next) => {
     limit(ctx, ctx.state.network, 'address');
     return next();

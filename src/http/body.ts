@@ -5,7 +5,7 @@ import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { GrowingBytes, type JsonBounds, type JsonSize, measureJson } from '../lib/json.ts';
 import type { Validator } from '../lib/schemas.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
-import { type AppContext, type AppMiddleware, type LoadPlace, loadPlaceOf } from './state.ts';
+import { type AppMiddleware, type LoadPlace, loadPlaceOf, type RequestContext } from './state.ts';
 
 export interface BodyLimits extends JsonBounds {
   readonly bytes: number;
@@ -52,8 +52,11 @@ export function jsonBody(limits: BodyLimits, telemetry: Pick<Telemetry, 'ran'>):
 }
 
 /** Step 7 of the journey: the parsed body as the request that the validator says it is. @throws ApiError 400 */
-export const checkedBody = <T>({ state }: AppContext, validator: Validator<T>, telemetry: Pick<Telemetry, 'ran'>): T =>
-  timed('validating a request body', state.bodyBytes, telemetry, () => checkOpenAiShape(validator, state.body));
+export const checkedBody = <T>(
+  { state }: RequestContext,
+  validator: Validator<T>,
+  telemetry: Pick<Telemetry, 'ran'>,
+): T => timed('validating a request body', state.bodyBytes, telemetry, () => checkOpenAiShape(validator, state.body));
 
 /** Work on fewer bytes is too short to be worth a look at the clock. */
 const LARGE = 64 * 1024;

@@ -2,81 +2,63 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { ModelListOptions } from '../catalog/model-list.ts';
 import { toApiError } from '../core/authorize.ts';
-import type { Authenticate } from '../core/caller.ts';
-import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
-import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts';
+import { completeChat } from '../core/chat.ts';
+import { generateImage } from '../core/generate-image.ts';
 import type { ListModels, ModelListBytes } from '../core/list-models.ts';
-import { type ModerateDeps, moderate } from '../core/moderate.ts';
+import { moderate } from '../core/moderate.ts';
 import { type JsonText, WrittenAnswer } from '../core/provider-answer.ts';
 import { lacksModel, unknownModel, withDefaultModel } from '../core/resolve.ts';
 import { type ApiError, invalidRequest } from '../domain/errors.ts';
 import { validator } from '../lib/schemas.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
-import { apiKeyToken, callContext, type LimitRateDeps, limitKey, principalOf, setPrincipal } from './authenticate.ts';
+import type { AppContext, MetadataForm } from './app-context.ts';
+import { apiKeyToken, callContext, limitKey, principalOf, setPrincipal } from './authenticate.ts';
 import { checkedBody } from './body.ts';
 import { pathParameter } from './master/master-route.ts';
 import type { GatewayId } from './operations/gateway-operations.ts';
 import { isOurFault } from './pipeline.ts';
 import { flag } from './query.ts';
 import type { Handlers } from './routes.ts';
-import type { AppContext, AppMiddleware } from './state.ts';
-
-interface ChatCompletionsDeps extends SendEventsDeps, CompleteChatDeps {
-  metadataForm: MetadataForm;
-}
+import type { AppMiddleware, RequestContext } from './state.ts';
 
 /** `POST /v1/chat/completions`: OpenAI's request and answer, JSON or server-sent events. */
-export function chatCompletionsRoute(deps: ChatCompletionsDeps): AppMiddleware {
+export function chatCompletionsRoute(app: AppContext): AppMiddleware {
   return async (ctx) => {
     if (lacksModel(ctx.state.body)) {
-      ctx.state.body = await withDefaultModel(deps.findReach, principalOf(ctx), ctx.state.body);
+      ctx.state.body = await withDefaultModel(app.findReach, principalOf(ctx), ctx.state.body);
     }
-    const request = checkedBody(ctx, validator('ChatRequest'), deps.telemetry);
-    const form = metadataForm(ctx, deps.metadataForm);
-    const outcome = await completeChat(deps, principalOf(ctx), callContext(ctx), request);
+    const request = checkedBody(ctx, validator('ChatRequest'), app.telemetry);
+    const form = metadataForm(ctx, app.metadataForm);
+    const outcome = await completeChat(app, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'completion') return sendJsonText(ctx, writtenInForm(outcome.completion, form));
-    await sendEvents(deps, ctx, outcome.chunks, form, { end: '[DONE]' });
+    await sendEvents(app, ctx, outcome.chunks, form, { end: '[DONE]' });
   };
-}
-
-interface ImagesDeps extends SendEventsDeps, GenerateImageDeps {
-  metadataForm: MetadataForm;
 }
 
 /** `POST /v1/images/generations`: OpenAI's request and answer, JSON or server-sent events. */
-export function imagesRoute(deps: ImagesDeps): AppMiddleware {
+export function imagesRoute(app: AppContext): AppMiddleware {
   return async (ctx) => {
-    const request = checkedBody(ctx, validator('ImageRequest'), deps.telemetry);
-    const form = metadataForm(ctx, deps.metadataForm);
-    const outcome = await generateImage(deps, principalOf(ctx), callContext(ctx), request);
+    const request = checkedBody(ctx, validator('ImageRequest'), app.telemetry);
+    const form = metadataForm(ctx, app.metadataForm);
+    const outcome = await generateImage(app, principalOf(ctx), callContext(ctx), request);
     if (outcome.kind === 'answer') return sendJsonText(ctx, writtenInForm(outcome.answer, form));
-    await sendEvents(deps, ctx, outcome.events, form, { nameOf: ({ type }) => type });
+    await sendEvents(app, ctx, outcome.events, form, { nameOf: ({ type }) => type });
   };
-}
-
-interface ModerationsDeps extends ModerateDeps {
-  metadataForm: MetadataForm;
 }
 
 /** `POST /v1/moderations`: OpenAI's request and answer. */
-export function moderationsRoute(deps: ModerationsDeps): AppMiddleware {
+export function moderationsRoute(app: AppContext): AppMiddleware {
   return async (ctx) => {
-    const request = checkedBody(ctx, validator('ModerationRequest'), deps.telemetry);
-    const form = metadataForm(ctx, deps.metadataForm);
-    const answer = await moderate(deps, principalOf(ctx), callContext(ctx), request);
+    const request = checkedBody(ctx, validator('ModerationRequest'), app.telemetry);
+    const form = metadataForm(ctx, app.metadataForm);
+    const answer = await moderate(app, principalOf(ctx), callContext(ctx), request);
     return sendJsonText(ctx, writtenInForm(answer, form));
   };
-}
-
-interface ModelsRouteDeps extends LimitRateDeps {
-  authenticate: Authenticate;
-  listModels: ListModels;
 }
 
 /** Which list the caller gets: the catalogue as everyone has it, all that their organization could use, or what they may. */
 type Which = 'catalogue' | 'all' | 'usable';
 
-const listOptions = (ctx: AppContext): ModelListOptions => ({
+const listOptions = (ctx: RequestContext): ModelListOptions => ({
   includeDeactivated: flag(ctx, 'include_deactivated'),
   excludeDeprecated: flag(ctx, 'exclude_deprecated'),
   noTraining: flag(ctx, 'no_training'),
@@ -84,21 +66,21 @@ const listOptions = (ctx: AppContext): ModelListOptions => ({
 });
 
 /** Sets the headers of either case. @throws ApiError 400, 401, 429, 503 */
-async function whichList(ctx: AppContext, deps: ModelsRouteDeps): Promise<Which> {
+async function whichList(ctx: RequestContext, app: AppContext): Promise<Which> {
   const includeRestricted = flag(ctx, 'include_restricted');
   const token = apiKeyToken(ctx.req);
   if (token === undefined && ctx.req.headers.authorization === undefined) {
     ctx.set('cache-control', 'public, no-cache');
     return 'catalogue';
   }
-  setPrincipal(ctx, await deps.authenticate(token));
-  limitKey(ctx, deps, 'models');
+  setPrincipal(ctx, await app.authenticate(token));
+  limitKey(ctx, app, 'models');
   ctx.set('cache-control', 'private, no-store');
   return includeRestricted ? 'all' : 'usable';
 }
 
 async function listOf(
-  ctx: AppContext,
+  ctx: RequestContext,
   listModels: ListModels,
   options: ModelListOptions,
   which: Which,
@@ -111,11 +93,11 @@ async function listOf(
 }
 
 /** The whole catalogue without a key, what the key may use with one (src/http/README.md, "Endpoints"). */
-function listRoute(deps: ModelsRouteDeps): AppMiddleware {
+function listRoute(app: AppContext): AppMiddleware {
   return async (ctx) => {
     const options = listOptions(ctx);
-    const which = await whichList(ctx, deps);
-    const { bytes, etag } = await listOf(ctx, deps.listModels, options, which);
+    const which = await whichList(ctx, app);
+    const { bytes, etag } = await listOf(ctx, app.listModels, options, which);
     ctx.type = 'application/json';
     ctx.status = 200;
     if (which === 'catalogue') ctx.set('etag', etag);
@@ -125,25 +107,25 @@ function listRoute(deps: ModelsRouteDeps): AppMiddleware {
 }
 
 /** One entry of the list, by canonical id, alias or `provider/model`; the list's query parameters hold here too. */
-function oneRoute(deps: ModelsRouteDeps): AppMiddleware {
+function oneRoute(app: AppContext): AppMiddleware {
   return async (ctx) => {
     const name = pathParameter(ctx, 'id');
     const options = listOptions(ctx);
-    const which = await whichList(ctx, deps);
+    const which = await whichList(ctx, app);
     const find = async (mapped: boolean): Promise<Buffer | undefined> =>
-      (await listOf(ctx, deps.listModels, { ...options, mapped }, which)).find(name);
+      (await listOf(ctx, app.listModels, { ...options, mapped }, which)).find(name);
     const model = (await find(false)) ?? (name.includes('/') ? await find(true) : undefined);
-    if (model === undefined) throw unknownModel(name, (await listOf(ctx, deps.listModels, options, which)).names());
+    if (model === undefined) throw unknownModel(name, (await listOf(ctx, app.listModels, options, which)).names());
     ctx.type = 'application/json';
     ctx.body = model;
   };
 }
 
 /** `GET /v1/models` and `GET /v1/models/{id}`, whose id may hold `/`, encoded or not. */
-export const modelsHandlers = (deps: ModelsRouteDeps) =>
+export const modelsHandlers = (app: AppContext) =>
   ({
-    listModels: listRoute(deps),
-    getModel: oneRoute(deps),
+    listModels: listRoute(app),
+    getModel: oneRoute(app),
   }) satisfies Partial<Handlers<GatewayId>>;
 
 /** Bytes that are written at once: the client of a large answer is seen to take it piece by piece (`Connections`). */
@@ -153,7 +135,7 @@ const MOST_AT_ONCE = 256 * 1024;
  * Answers 200 with written JSON, past Koa's own `respond`, whose work on type, length and status a busy route can do without.
  * @returns for a large answer: resolves when it is written
  */
-function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> | undefined {
+function sendJsonText(ctx: RequestContext, json: JsonText): Promise<void> | undefined {
   if (typeof json !== 'string') return sendLarge(ctx, json);
   if (json.length > MOST_AT_ONCE) return sendLarge(ctx, [Buffer.from(json)]);
   // As a string, Node sends it in one piece with the head.
@@ -161,7 +143,7 @@ function sendJsonText(ctx: AppContext, json: JsonText): Promise<void> | undefine
   return undefined;
 }
 
-async function sendLarge(ctx: AppContext, pieces: readonly Uint8Array[]): Promise<void> {
+async function sendLarge(ctx: RequestContext, pieces: readonly Uint8Array[]): Promise<void> {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const res = begin(ctx, length);
   await writeInPieces(res, pieces, ctx.state.signal);
@@ -177,19 +159,16 @@ async function writeInPieces(res: ServerResponse, pieces: readonly Uint8Array[],
   }
 }
 
-function begin(ctx: AppContext, length: number): ServerResponse {
+function begin(ctx: RequestContext, length: number): ServerResponse {
   ctx.respond = false;
   return ctx.res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
 }
-
-/** Form of `metadata`: as in the specification, or, for SDKs that type it so, with every value a string. */
-export type MetadataForm = 'object' | 'strings';
 
 /**
  * Form that the caller asks for by the header `x-metadata-form`, else the configured one.
  * @throws ApiError 400 for another word
  */
-function metadataForm({ req }: Pick<AppContext, 'req'>, configured: MetadataForm): MetadataForm {
+function metadataForm({ req }: Pick<RequestContext, 'req'>, configured: MetadataForm): MetadataForm {
   const asked = req.headers['x-metadata-form'];
   if (asked === undefined) return configured;
   if (asked === 'object' || asked === 'strings') return asked;
@@ -211,20 +190,15 @@ function inForm<T extends { readonly metadata?: object }>(answer: T, form: Metad
 const writtenInForm = (answer: WrittenAnswer<{ readonly metadata?: object }>, form: MetadataForm): JsonText =>
   answer.json(inForm(answer.ours, form));
 
-interface SendEventsDeps {
-  readonly telemetry: Telemetry;
-  readonly keepAliveMs: number;
-}
-
 /** Answers a call with a stream of events, each with its `metadata` in a form. */
 const sendEvents = <Event extends { readonly metadata?: object }>(
-  deps: SendEventsDeps,
-  ctx: AppContext,
+  app: AppContext,
+  ctx: RequestContext,
   events: AsyncIterable<Event | WrittenAnswer<Event>>,
   form: MetadataForm,
   { nameOf, end }: Pick<EventStreamOptions<Event>, 'nameOf' | 'end'>,
 ): Promise<void> =>
-  sendFormed(deps, ctx, events, {
+  sendFormed(app, ctx, events, {
     ...(nameOf === undefined ? {} : { nameOf: (event) => nameOf(event instanceof WrittenAnswer ? event.ours : event) }),
     ...(end === undefined ? {} : { end }),
     formed: (event) => (event instanceof WrittenAnswer ? writtenInForm(event, form) : inForm(event, form)),
@@ -232,8 +206,8 @@ const sendEvents = <Event extends { readonly metadata?: object }>(
 
 /** Answers with a stream of events, each as `formed` gives it. */
 export async function sendFormed<Chunk extends object>(
-  { telemetry, keepAliveMs }: SendEventsDeps,
-  ctx: AppContext,
+  { telemetry, keepAliveMs }: Pick<AppContext, 'telemetry' | 'keepAliveMs'>,
+  ctx: RequestContext,
   chunks: AsyncIterable<Chunk>,
   options: Pick<EventStreamOptions<Chunk>, 'formed' | 'nameOf' | 'end'>,
 ): Promise<void> {

@@ -1,9 +1,9 @@
 import type Koa from 'koa';
-import { authenticateMaster, type LimitRateDeps, limitAddress } from './authenticate.ts';
+import type { ManagementContext } from './app-context.ts';
+import { authenticateMaster, limitAddress } from './authenticate.ts';
 import { jsonBody } from './body.ts';
 import { keyHandlers, masterKeyHandlers, platformKeyHandlers } from './master/key-routes.ts';
 import { auditHandlers, logHandlers, usageHandlers } from './master/log-routes.ts';
-import type { MasterDeps } from './master/master-route.ts';
 import { policyFolderHandlers, policyHandlers, policyReplayHandlers } from './master/policy-routes.ts';
 import {
   aliasHandlers,
@@ -23,25 +23,20 @@ import { metricsHandlers } from './operational.ts';
 import { management } from './operations/management-operations.ts';
 import type { Operation } from './operations/operation.ts';
 import { createPages } from './pages/pages.ts';
-import { type AppDeps, createApp } from './pipeline.ts';
+import { createApp } from './pipeline.ts';
 import { knownQuery } from './query.ts';
 import { register } from './routes.ts';
 import { signInRoutes } from './sign-in/sign-in-routes.ts';
 import type { AppMiddleware, RequestState } from './state.ts';
 
-export interface ManagementDeps extends AppDeps, MasterDeps, LimitRateDeps {
-  /** With which metrics can be read from elsewhere than this machine. */
-  metricsToken: () => string | undefined;
-}
-
 /** Bytes that a caller without a key may send. */
 const SMALL_BODY = 4096;
 
 /** Steps of a master API request before its handler: the check of its key, of its query and of its body. */
-function masterSteps(deps: ManagementDeps): (operation: Operation) => readonly AppMiddleware[] {
-  const { bodyLimits, telemetry } = deps;
-  const authenticated = authenticateMaster(deps);
-  const byAddress = limitAddress(deps);
+function masterSteps(app: ManagementContext): (operation: Operation) => readonly AppMiddleware[] {
+  const { bodyLimits, telemetry } = app;
+  const authenticated = authenticateMaster(app);
+  const byAddress = limitAddress(app);
   const body = jsonBody(bodyLimits, telemetry);
   const smallBody = jsonBody({ ...bodyLimits, bytes: Math.min(SMALL_BODY, bodyLimits.bytes) }, telemetry);
   return ({ key, query, querySchema, request }) => {
@@ -56,33 +51,33 @@ function masterSteps(deps: ManagementDeps): (operation: Operation) => readonly A
 }
 
 /** The management host: the master API. */
-export const createManagementApp = (deps: ManagementDeps): Koa<RequestState> =>
-  createApp('management', deps, (busy, others) => {
+export const createManagementApp = (app: ManagementContext): Koa<RequestState> =>
+  createApp('management', app, app.management, (busy, others) => {
     const handlers = {
-      ...keyHandlers(deps),
-      ...ruleHandlers(deps),
-      ...groupHandlers(deps),
-      ...budgetHandlers(deps),
-      ...organizationHandlers(deps),
-      ...projectHandlers(deps),
-      ...memberHandlers(deps),
-      ...invitationHandlers(deps),
-      ...masterKeyHandlers(deps),
-      ...platformKeyHandlers(deps),
-      ...providerKeyHandlers(deps),
-      ...customProviderHandlers(deps),
-      ...customModelHandlers(deps),
-      ...tagSetHandlers(deps),
-      ...aliasHandlers(deps),
-      ...policyHandlers(deps),
-      ...policyFolderHandlers(deps),
-      ...policyReplayHandlers(deps),
-      ...auditHandlers(deps),
-      ...usageHandlers(deps),
-      ...logHandlers(deps),
-      ...metricsHandlers({ exposition: deps.telemetry.exposition, metricsToken: deps.metricsToken }),
+      ...keyHandlers(app),
+      ...ruleHandlers(app),
+      ...groupHandlers(app),
+      ...budgetHandlers(app),
+      ...organizationHandlers(app),
+      ...projectHandlers(app),
+      ...memberHandlers(app),
+      ...invitationHandlers(app),
+      ...masterKeyHandlers(app),
+      ...platformKeyHandlers(app),
+      ...providerKeyHandlers(app),
+      ...customProviderHandlers(app),
+      ...customModelHandlers(app),
+      ...tagSetHandlers(app),
+      ...aliasHandlers(app),
+      ...policyHandlers(app),
+      ...policyFolderHandlers(app),
+      ...policyReplayHandlers(app),
+      ...auditHandlers(app),
+      ...usageHandlers(app),
+      ...logHandlers(app),
+      ...metricsHandlers(app),
     };
-    register(busy, management.operations, handlers, masterSteps(deps));
+    register(busy, management.operations, handlers, masterSteps(app));
     // `PUBLIC_URL` is the gateway's.
-    signInRoutes(createPages(others, { ...deps, publicUrl: undefined }), { ...deps, hasApplications: false });
+    signInRoutes(createPages(others, app, undefined), app, { hasApplications: false });
   });

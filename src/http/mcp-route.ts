@@ -3,46 +3,31 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Principal } from '../core/authorize.ts';
-import { type Authenticate, type AuthenticateToken, rateLimitExceeded } from '../core/caller.ts';
-import type { CheckAddress } from '../core/reachable.ts';
+import { rateLimitExceeded } from '../core/caller.ts';
 import { ApiError, invalidRequest, permissionDenied } from '../domain/errors.ts';
 import { SECRET_PREFIX } from '../domain/id.ts';
 import { mcpResource, OAUTH_SCOPE } from '../domain/identity.ts';
-import type { McpCaller, McpServer, ReplyForm } from '../mcp/mcp-server.ts';
+import type { McpCaller, ReplyForm } from '../mcp/mcp-server.ts';
 import { field } from '../mcp/tool.ts';
-import { apiKeyToken, callContext, type LimitRateDeps, limitKey, principalOf, setPrincipal } from './authenticate.ts';
-import { type BodyLimits, jsonBody } from './body.ts';
+import type { AppContext } from './app-context.ts';
+import { apiKeyToken, callContext, limitKey, principalOf, setPrincipal } from './authenticate.ts';
+import { jsonBody } from './body.ts';
 import type { GatewayId } from './operations/gateway-operations.ts';
-import { type HostCheckOptions, hostKnower, isOurFault, oauthOrigin } from './pipeline.ts';
+import { hostKnower, isOurFault, oauthOrigin } from './pipeline.ts';
 import type { Handlers } from './routes.ts';
-import { type AppContext, type AppMiddleware, type FaultForm, loadPlaceOf } from './state.ts';
-
-export interface McpRouteDeps extends LimitRateDeps {
-  readonly authenticate: Authenticate;
-  readonly authenticateToken: AuthenticateToken;
-  readonly checkAddress: CheckAddress;
-  /** Loads it with the first message: gateways that serve no MCP keep the memory. */
-  readonly mcp: () => Promise<McpServer>;
-  /** Aborted when the gateway stops. */
-  readonly closing: AbortSignal;
-  readonly version: string;
-  readonly keepAliveMs: number;
-  readonly hosts: HostCheckOptions;
-  readonly allowedOrigins: readonly string[];
-  readonly bodyLimits: BodyLimits;
-}
+import { type AppMiddleware, type FaultForm, loadPlaceOf, type RequestContext } from './state.ts';
 
 /** Streams for notifications that one key can hold open at once. */
 const MAX_STREAMS = 32;
 
 /** `/mcp`: MCP over streamable HTTP (src/mcp/README.md, "MCP clients"). */
-export function mcpHandlers(deps: McpRouteDeps) {
-  const streams = new Streams(deps);
-  const body = jsonBody(deps.bodyLimits, deps.telemetry);
-  const faults = jsonRpcFaults(deps);
+export function mcpHandlers(app: AppContext) {
+  const streams = new Streams(app);
+  const body = jsonBody(app.bodyLimits, app.telemetry);
+  const faults = jsonRpcFaults(app);
   return {
-    getMcp: [faults, ownOrigin(deps), listenRoute(deps, streams)],
-    sendMcpMessage: [faults, ownOrigin(deps), admit(deps), body, messageRoute(deps, streams)],
+    getMcp: [faults, ownOrigin(app), listenRoute(app, streams)],
+    sendMcpMessage: [faults, ownOrigin(app), admit(app), body, messageRoute(app, streams)],
   } satisfies Partial<Handlers<GatewayId>>;
 }
 
@@ -59,7 +44,7 @@ const idOf = (message: unknown): string | number | null => {
 
 /** Errors of HTTP are JSON-RPC errors whose `data` is what the error envelope holds elsewhere. */
 const jsonRpcFaults =
-  (deps: McpRouteDeps): AppMiddleware =>
+  (app: AppContext): AppMiddleware =>
   (ctx, next) => {
     const form: FaultForm = {
       type: 'application/json',
@@ -70,14 +55,14 @@ const jsonRpcFaults =
           error: { code: jsonRpcCode(error), message: error.message, data: error.envelope().error },
         }),
       headers: ({ status, code }): Record<string, string> =>
-        status === 401 ? { 'www-authenticate': challenge(ctx, deps, code) } : {},
+        status === 401 ? { 'www-authenticate': challenge(ctx, app, code) } : {},
     };
     ctx.state.faultForm = form;
     return next();
   };
 
 /** A web page can call only from an origin of the gateway itself or of `ALLOWED_ORIGINS`. @throws ApiError 403 */
-function ownOrigin({ hosts, allowedOrigins }: McpRouteDeps): AppMiddleware {
+function ownOrigin({ gateway: { hosts, allowedOrigins } }: AppContext): AppMiddleware {
   const isKnownHost = hostKnower(hosts);
   const isOwn = (origin: string): boolean =>
     allowedOrigins.includes(origin) || isKnownHost(URL.parse(origin)?.hostname ?? '');
@@ -92,7 +77,7 @@ function ownOrigin({ hosts, allowedOrigins }: McpRouteDeps): AppMiddleware {
  * Leads to the authorization server (RFC 9728, section 5.1). Who sends a key of ours is not led away: clients would hide why it was
  * refused.
  */
-function challenge({ req }: AppContext, { hosts }: McpRouteDeps, code: string): string {
+function challenge({ req }: RequestContext, { gateway: { hosts } }: AppContext, code: string): string {
   const origin = oauthOrigin(req, hosts);
   const token = apiKeyToken(req);
   if (origin === undefined || (token !== undefined && isKey(req, token))) return 'Bearer';
@@ -110,27 +95,27 @@ const isKey = (req: IncomingMessage, token: string): boolean =>
   token.startsWith(SECRET_PREFIX.gateway) || req.headers.authorization === undefined;
 
 /** @throws ApiError 401 */
-function callerOf(req: IncomingMessage, deps: McpRouteDeps): Promise<Principal> {
+function callerOf(req: IncomingMessage, app: AppContext): Promise<Principal> {
   const token = apiKeyToken(req);
-  const origin = oauthOrigin(req, deps.hosts);
-  if (token === undefined || origin === undefined || isKey(req, token)) return deps.authenticate(token);
-  return deps.authenticateToken(token, mcpResource(origin));
+  const origin = oauthOrigin(req, app.gateway.hosts);
+  if (token === undefined || origin === undefined || isKey(req, token)) return app.authenticate(token);
+  return app.authenticateToken(token, mcpResource(origin));
 }
 
 /** The key or access token becomes a principal that may call from its address. @throws ApiError 401, 403, 429, 503 */
-function admit(deps: McpRouteDeps): AppMiddleware {
+function admit(app: AppContext): AppMiddleware {
   return async (ctx, next) => {
-    setPrincipal(ctx, await callerOf(ctx.req, deps));
-    limitKey(ctx, deps, 'mcp');
-    await deps.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
+    setPrincipal(ctx, await callerOf(ctx.req, app));
+    limitKey(ctx, app, 'mcp');
+    await app.checkAddress({ principal: principalOf(ctx), clientIp: ctx.state.clientIp });
     return next();
   };
 }
 
 /** Whether the key may still be used from its address. */
-async function isStillAdmitted({ req, state }: AppContext, deps: McpRouteDeps): Promise<boolean> {
+async function isStillAdmitted({ req, state }: RequestContext, app: AppContext): Promise<boolean> {
   try {
-    await deps.checkAddress({ principal: await callerOf(req, deps), clientIp: state.clientIp });
+    await app.checkAddress({ principal: await callerOf(req, app), clientIp: state.clientIp });
     return true;
   } catch {
     return false;
@@ -138,32 +123,32 @@ async function isStillAdmitted({ req, state }: AppContext, deps: McpRouteDeps): 
 }
 
 /** JSON, unless the client asks for events alone or for both. Clients that name only one type, or none, get an answer too. */
-function replyForm({ req }: AppContext): ReplyForm {
+function replyForm({ req }: RequestContext): ReplyForm {
   const accept = (req.headers.accept ?? '').toLowerCase();
   if (!accept.includes('text/event-stream')) return 'json';
   return accept.includes('application/json') ? 'either' : 'events';
 }
 
 /** Without `text/event-stream`: a sign of life that needs no key. With it: a stream for notifications, of which there are none. */
-function listenRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
-  const admitted = admit(deps);
+function listenRoute(app: AppContext, streams: Streams): AppMiddleware {
+  const admitted = admit(app);
   return async (ctx) => {
     if (ctx.method === 'HEAD' || replyForm(ctx) === 'json') {
-      ctx.body = { status: 'ok', name: 'portcullis', version: deps.version };
+      ctx.body = { status: 'ok', name: 'portcullis', version: app.version };
       return;
     }
-    await admitted(ctx, () => streams.hold(ctx, (ended) => waitForClose(ctx, ended, deps)));
+    await admitted(ctx, () => streams.hold(ctx, (ended) => waitForClose(ctx, ended, app)));
   };
 }
 
 /** Comments keep the stream open until it is ended or the gateway stops. */
-async function waitForClose(ctx: AppContext, ended: AbortSignal, deps: McpRouteDeps): Promise<void> {
+async function waitForClose(ctx: RequestContext, ended: AbortSignal, app: AppContext): Promise<void> {
   const { res } = ctx;
-  const closed = AbortSignal.any([ended, deps.closing]);
+  const closed = AbortSignal.any([ended, app.stopping]);
   ctx.respond = false;
   res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
   res.write(': open\n\n');
-  const alive = setInterval(() => res.write(': keep-alive\n\n'), deps.keepAliveMs);
+  const alive = setInterval(() => res.write(': keep-alive\n\n'), app.keepAliveMs);
   if (!closed.aborted) await once(closed, 'abort');
   clearInterval(alive);
   res.end();
@@ -171,18 +156,18 @@ async function waitForClose(ctx: AppContext, ended: AbortSignal, deps: McpRouteD
 
 /** Streams that wait for notifications, by key. */
 class Streams {
-  readonly #deps: McpRouteDeps;
+  readonly #app: AppContext;
   readonly #open = new Map<string, number>();
 
-  constructor(deps: McpRouteDeps) {
-    this.#deps = deps;
+  constructor(app: AppContext) {
+    this.#app = app;
   }
 
   /**
    * Counts a stream until `work` ends, whose signal is aborted when the client leaves or its key may not be used any more.
    * @throws ApiError 429
    */
-  async hold(ctx: AppContext, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
+  async hold(ctx: RequestContext, work: (ended: AbortSignal) => Promise<void>): Promise<void> {
     const { keyId } = principalOf(ctx);
     const open = this.#open.get(keyId) ?? 0;
     if (open >= MAX_STREAMS) {
@@ -191,9 +176,9 @@ class Streams {
     this.#open.set(keyId, open + 1);
     const refused = new AbortController();
     const check = async (): Promise<void> => {
-      if (!(await isStillAdmitted(ctx, this.#deps))) refused.abort();
+      if (!(await isStillAdmitted(ctx, this.#app))) refused.abort();
     };
-    const checks = setInterval(() => void check(), this.#deps.keepAliveMs);
+    const checks = setInterval(() => void check(), this.#app.keepAliveMs);
     try {
       await work(AbortSignal.any([ctx.state.signal, refused.signal]));
     } finally {
@@ -234,20 +219,20 @@ function holdsMore(message: object, most: number): boolean {
   return false;
 }
 
-function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
+function messageRoute(app: AppContext, streams: Streams): AppMiddleware {
   return async (ctx) => {
     const message = messageOf(ctx.state.body);
-    const mcp = await deps.mcp();
+    const mcp = await app.mcp();
     ctx.state.tool = mcp.toolOf(message);
     let refusal: ApiError | undefined;
     const caller: McpCaller = {
       principal: principalOf(ctx),
       context: callContext(ctx),
-      takeRate: (endpoint) => takeRate(ctx, deps, endpoint),
+      takeRate: (endpoint) => takeRate(ctx, app, endpoint),
       borrow: (bytes) => loadPlaceOf(ctx).borrow(bytes),
       onFailure(error) {
         ctx.state.errorCode = error.code;
-        if (isOurFault(error)) deps.telemetry.failure(ctx.state.requestId, error);
+        if (isOurFault(error)) app.telemetry.failure(ctx.state.requestId, error);
         if (error.status === 401) refusal = error;
       },
     };
@@ -262,15 +247,15 @@ function messageRoute(deps: McpRouteDeps, streams: Streams): AppMiddleware {
 }
 
 /** The limits of the endpoint whose work a tool does. Their headers would come too late for a stream. @throws ApiError 429 */
-function takeRate(ctx: AppContext, deps: LimitRateDeps, endpoint: Parameters<McpCaller['takeRate']>[0]): void {
-  const refused = deps.rates.takeOf(endpoint, principalOf(ctx))?.refused;
+function takeRate(ctx: RequestContext, app: AppContext, endpoint: Parameters<McpCaller['takeRate']>[0]): void {
+  const refused = app.rates.takeOf(endpoint, principalOf(ctx))?.refused;
   if (refused === undefined) return;
-  deps.telemetry.rateLimited(endpoint);
+  app.telemetry.rateLimited(endpoint);
   throw rateLimitExceeded(refused);
 }
 
 /** The request as the SDK reads it: without its body, which is parsed already, and with an `Accept` that the SDK takes. */
-function webRequest({ req }: AppContext, signal: AbortSignal): Request {
+function webRequest({ req }: RequestContext, signal: AbortSignal): Request {
   const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
   for (const [name, value] of Object.entries(req.headers)) {
     if (name.startsWith('mcp-') && typeof value === 'string') headers.set(name, value);
@@ -278,7 +263,7 @@ function webRequest({ req }: AppContext, signal: AbortSignal): Request {
   return new Request('http://gateway/mcp', { method: 'POST', headers, signal });
 }
 
-async function sendResponse(ctx: AppContext, response: Response, ended: AbortSignal): Promise<void> {
+async function sendResponse(ctx: RequestContext, response: Response, ended: AbortSignal): Promise<void> {
   const { status, headers, body } = response;
   const type = headers.get('content-type') ?? 'application/json';
   ctx.respond = false;

@@ -4,14 +4,12 @@ import { canonicalAddress } from '../domain/address.ts';
 import { permissionDenied, unauthorized } from '../domain/errors.ts';
 import { formatTime } from '../domain/time.ts';
 import type { PolicyStatus } from '../policy/pdp.ts';
+import type { AppContext } from './app-context.ts';
 import { bearerToken } from './authenticate.ts';
 import { openApiDocument, referencePage } from './operations/description.ts';
 import type { ManagementId } from './operations/management-operations.ts';
 import type { CommonId } from './operations/operation.ts';
 import type { Handlers } from './routes.ts';
-
-/** Why the gateway cannot serve, or undefined when it can. */
-export type Readiness = () => Promise<string | undefined>;
 
 /** For anyone: neither where the policy comes from, nor more than a word on what is wrong with another one. */
 const policyOf = ({ digest, revision, activatedAt, refusal }: PolicyStatus) => ({
@@ -22,7 +20,7 @@ const policyOf = ({ digest, revision, activatedAt, refusal }: PolicyStatus) => (
 });
 
 /** `/health`: the process lives. `/ready`: it can decide and record calls; 503 with the reason otherwise. Both listeners have them. */
-export const healthHandlers = (readiness: Readiness, policyStatus: () => PolicyStatus) =>
+export const healthHandlers = ({ readiness, policyStatus }: Pick<AppContext, 'readiness' | 'policyStatus'>) =>
   ({
     getHealth: (ctx) => {
       ctx.body = { status: 'ok' };
@@ -34,13 +32,6 @@ export const healthHandlers = (readiness: Readiness, policyStatus: () => PolicyS
         reason === undefined ? { status: 'ready', policy: policyOf(policyStatus()) } : { status: 'not_ready', reason };
     },
   }) satisfies Partial<Handlers<CommonId>>;
-
-interface MetricsRouteDeps {
-  /** All metrics, in Prometheus' text format. */
-  exposition(): Promise<string>;
-  /** Undefined: only this machine itself may look. */
-  metricsToken: () => string | undefined;
-}
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
@@ -69,12 +60,12 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
 }
 
 /** `GET /metrics`: for loopback, or with the token (src/http/README.md, "Metrics"). */
-export const metricsHandlers = ({ exposition, metricsToken }: MetricsRouteDeps) =>
+export const metricsHandlers = ({ telemetry, metricsToken }: Pick<AppContext, 'telemetry' | 'metricsToken'>) =>
   ({
     getMetrics: async (ctx) => {
       assertMayLook(ctx.req, metricsToken());
       ctx.type = 'text/plain; version=0.0.4; charset=utf-8';
-      ctx.body = await exposition();
+      ctx.body = await telemetry.exposition();
     },
   }) satisfies Partial<Handlers<ManagementId>>;
 

@@ -10,32 +10,18 @@ import { networkOf, clientAddress as resolveClientAddress, type TrustedProxies }
 import { ApiError, invalidRequest, notFound } from '../domain/errors.ts';
 import { newId } from '../domain/id.ts';
 import { formatUsd } from '../domain/limits.ts';
-import type { PolicyStatus } from '../policy/pdp.ts';
 import { UpstreamError } from '../providers/wire/upstream-error.ts';
 import type { Telemetry } from '../telemetry/telemetry.ts';
-import type { BodyLimits } from './body.ts';
-import { descriptionHandlers, healthHandlers, type Readiness } from './operational.ts';
+import type { AppContext, HostCheckOptions, ListenerContext } from './app-context.ts';
+import { descriptionHandlers, healthHandlers } from './operational.ts';
 import { COMMON } from './operations/operation.ts';
 import { pageFaultForm } from './pages/html.ts';
 import { methodNotAllowed, nothingThere, register } from './routes.ts';
 import { departureOf, leaveUnread } from './server.ts';
-import { type AppContext, type AppMiddleware, type Load, RequestState } from './state.ts';
+import { type AppMiddleware, type Load, type RequestContext, RequestState } from './state.ts';
 
-/** Dependencies of both listeners. */
-export interface AppDeps {
-  telemetry: Telemetry;
-  load: Load;
-  readiness: Readiness;
-  policyStatus: () => PolicyStatus;
-  hosts: HostCheckOptions;
-  /** Origins whose web pages may call. */
-  allowedOrigins: readonly string[];
-  /** Undefined: `TRUSTED_PROXIES` is unset. */
-  trustedProxies: TrustedProxies | undefined;
-  bodyLimits: BodyLimits;
-  /** Records requests that are refused before they are calls; absent: nothing does. */
-  refused?: RefusedRecorder | undefined;
-}
+/** The parts that every listener uses. */
+type PipelineContext = Pick<AppContext, 'telemetry' | 'readiness' | 'policyStatus' | 'trustedProxies'>;
 
 /**
  * A listener's transport half: the steps before every route in their order, then the routes that `addRoutes` puts, and what both
@@ -43,34 +29,35 @@ export interface AppDeps {
  */
 export function createApp(
   listener: 'gateway' | 'management',
-  deps: AppDeps,
+  app: PipelineContext,
+  { load, hosts, allowedOrigins, refused }: ListenerContext,
   addRoutes: (busy: Router<RequestState>, others: Router<RequestState>) => void,
 ): Koa<RequestState> {
-  const { telemetry } = deps;
+  const { telemetry } = app;
   const busy = new Router<RequestState>();
   const others = new Router<RequestState>();
-  register(others, COMMON, { ...healthHandlers(deps.readiness, deps.policyStatus), ...descriptionHandlers(listener) });
+  register(others, COMMON, { ...healthHandlers(app), ...descriptionHandlers(listener) });
   addRoutes(busy, others);
 
-  const app = new Koa<RequestState>();
-  app.use(requestId).use(accessLog(telemetry, deps.refused));
-  if (deps.allowedOrigins.length > 0) app.use(crossOrigin(deps.allowedOrigins));
-  app
+  const koa = new Koa<RequestState>();
+  koa.use(requestId).use(accessLog(telemetry, refused));
+  if (allowedOrigins.length > 0) koa.use(crossOrigin(allowedOrigins));
+  koa
     .use(errorEnvelope(telemetry))
     .use(query)
-    .use(clientAddress(deps.trustedProxies))
-    .use(overload(deps.load))
-    .use(hostCheck(deps.hosts))
+    .use(clientAddress(app.trustedProxies))
+    .use(overload(load))
+    .use(hostCheck(hosts))
     .use(decodablePath)
     .use(busy.routes())
     .use(others.routes())
     .use(methodNotAllowed([busy, others]))
     .use(nothingThere(listener));
   // Errors thrown past the envelope; a client that has reset its connection is not a failure.
-  app.on('error', (error: unknown, ctx?: AppContext) => {
+  koa.on('error', (error: unknown, ctx?: RequestContext) => {
     if (ctx?.req.socket.destroyed !== true) telemetry.failure(ctx?.state.requestId ?? '', error);
   });
-  return app;
+  return koa;
 }
 
 const WELL_FORMED = /^[A-Za-z0-9._-]{1,64}$/;
@@ -101,7 +88,7 @@ const outcomeOf = ({ decisionId, reason }: RequestState): 'permit' | 'deny' | un
 };
 
 /** Records a request that ended with an error before it was a call. */
-function noteRefusal(ctx: AppContext, refused: RefusedRecorder, route: string | undefined): void {
+function noteRefusal(ctx: RequestContext, refused: RefusedRecorder, route: string | undefined): void {
   const { req, res, state, path } = ctx;
   const { fault, principal } = state;
   if (res.statusCode < 400 || state.callId !== undefined || ALWAYS_ANSWERED.has(path)) return;
@@ -212,7 +199,7 @@ function errorEnvelope(telemetry: Telemetry): AppMiddleware {
 }
 
 /** Error to answer with: 503 if the caller has no place left, otherwise the one thrown. */
-function faultOf({ state }: AppContext, thrown: unknown): ApiError {
+function faultOf({ state }: RequestContext, thrown: unknown): ApiError {
   try {
     state.place?.served(state.network);
   } catch (refusal) {
@@ -221,7 +208,7 @@ function faultOf({ state }: AppContext, thrown: unknown): ApiError {
   return toApiError(thrown);
 }
 
-function answerFault(ctx: AppContext, error: ApiError, telemetry: Telemetry): void {
+function answerFault(ctx: RequestContext, error: ApiError, telemetry: Telemetry): void {
   if (isOurFault(error)) telemetry.failure(ctx.state.requestId, error);
   ctx.state.errorCode = error.code;
   ctx.state.fault = error;
@@ -349,13 +336,6 @@ const isAddress = (name: string): boolean =>
 
 const FOREIGN =
   'This gateway does not serve the host named in the request. PUBLIC_URL and ALLOWED_HOSTS say under which names it is reached.';
-
-export interface HostCheckOptions {
-  /** The address that the listener is bound to. */
-  boundHost: string;
-  publicUrl: string | undefined;
-  allowedHosts: readonly string[];
-}
 
 /** Whether a host name, lower-cased and without its port, is one of this gateway's. */
 export function hostKnower(options: HostCheckOptions): (name: string) => boolean {

@@ -2,10 +2,10 @@ import { checkVisibleText } from '../domain/check-shape.ts';
 import { invalidRequest } from '../domain/errors.ts';
 import { plainText } from '../lib/text.ts';
 import type { PageRequest } from '../store/db/records.ts';
-import type { AppContext, AppMiddleware } from './state.ts';
+import type { AppMiddleware, RequestContext } from './state.ts';
 
 /** A query parameter that may be given once; twice is 400. */
-export function queryParameter({ state }: AppContext, name: string): string | undefined {
+export function queryParameter({ state }: RequestContext, name: string): string | undefined {
   const [value, ...more] = state.query.getAll(name);
   if (more.length > 0) throw invalidRequest(`The query parameter ${name} is given more than once.`, `/${name}`);
   return value;
@@ -15,7 +15,7 @@ const TRUE = ['true', '1'];
 const FALSE = ['false', '0', ''];
 
 /** A boolean of the query: `true` or `1`; absent, `false`, `0` or empty is false; anything else is 400. */
-export function flag({ state }: AppContext, name: string): boolean {
+export function flag({ state }: RequestContext, name: string): boolean {
   const [value = '', ...more] = state.query.getAll(name);
   if (more.length === 0 && FALSE.includes(value)) return false;
   if (more.length === 0 && TRUE.includes(value)) return true;
@@ -23,7 +23,7 @@ export function flag({ state }: AppContext, name: string): boolean {
 }
 
 /** The whole query as an object, for a validator; a parameter that is given more than once is a list. */
-export function queryObject({ state: { query } }: AppContext): Record<string, string | string[]> {
+export function queryObject({ state: { query } }: RequestContext): Record<string, string | string[]> {
   const names = [...new Set(query.keys())];
   return Object.fromEntries(
     names.map((name) => {
@@ -61,7 +61,7 @@ const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 200;
 
 /** `limit` (default 50, at most 200) and `cursor` of a list (src/admin/README.md, "lists"); anything else in them is 400. */
-export function pageRequest(ctx: AppContext): PageRequest {
+export function pageRequest(ctx: RequestContext): PageRequest {
   const text = queryParameter(ctx, 'limit') ?? String(DEFAULT_LIMIT);
   const limit = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > MAX_LIMIT) {

@@ -70,11 +70,11 @@ export class RequestState {
   }
 }
 
-export type AppContext = Context & { state: RequestState };
+export type RequestContext = Context & { state: RequestState };
 export type AppMiddleware = Middleware<RequestState>;
 
 /** The place that `overload` gave. */
-export function loadPlaceOf({ state }: AppContext): LoadPlace {
+export function loadPlaceOf({ state }: RequestContext): LoadPlace {
   if (state.place === undefined) throw new Error('the route is always answered, and holds nothing');
   return state.place;
 }

@@ -2,8 +2,9 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import imageSchema from '../../schemas/mcp/generate-image.json' with { type: 'json' };
 import bananaSchema from '../../schemas/mcp/generate-nano-banana.json' with { type: 'json' };
 import type { CallContext } from '../core/authorize.ts';
-import { type FindImageModelDeps, findImageModel } from '../core/auto.ts';
-import { type GenerateImageDeps, generateImage } from '../core/generate-image.ts';
+import { findImageModel } from '../core/auto.ts';
+import type { CoreContext } from '../core/core-context.ts';
+import { generateImage } from '../core/generate-image.ts';
 import { ApiError } from '../domain/errors.ts';
 import type { ImageRequest } from '../generated/types.ts';
 import { validator } from '../lib/schemas.ts';
@@ -46,7 +47,7 @@ export const GENERATE_NANO_BANANA: ToolFacts = {
   isReadOnly: false,
 };
 
-export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
+export interface ImageToolOptions {
   /** Model of `generate-nano-banana`; undefined: the cheapest permitted one that takes an aspect ratio. */
   readonly nanoBananaModel: string | undefined;
   /** Absolute; undefined: no file is written. */
@@ -57,9 +58,9 @@ export interface ImageToolsDeps extends GenerateImageDeps, FindImageModelDeps {
 type Generated = { readonly picture: ReadPicture } | { readonly url: string };
 
 /** `generate-image` and `generate-nano-banana`: the same call as `POST /v1/images/generations`, answered with previews. */
-export function imageTools(deps: ImageToolsDeps): readonly McpTool[] {
+export function imageTools(app: CoreContext, options: ImageToolOptions): readonly McpTool[] {
   const decoder = new PictureDecoder();
-  return [generateImageTool(deps, decoder), nanoBananaTool(deps, decoder)];
+  return [generateImageTool(app, decoder), nanoBananaTool(app, options, decoder)];
 }
 
 const viewerOf = ({ principal, context, borrow }: ToolCaller): Viewer => ({
@@ -69,34 +70,35 @@ const viewerOf = ({ principal, context, borrow }: ToolCaller): Viewer => ({
   borrow,
 });
 
-const generateImageTool = (deps: ImageToolsDeps, decoder: PictureDecoder): McpTool =>
+const generateImageTool = (app: CoreContext, decoder: PictureDecoder): McpTool =>
   defineTool(
     GENERATE_IMAGE,
     validator('GenerateImageArguments'),
     async (caller, { prompt, model, size = '1024x1024', n = 1 }): Promise<CallToolResult> => {
       const request = { prompt, ...(model === undefined ? {} : { model }), size, n };
-      const { images, meta } = await generate(deps, caller, request);
+      const { images, meta } = await generate(app, caller, request);
       return { content: await contentOf(images, decoder, viewerOf(caller)), _meta: meta };
     },
   );
 
-function nanoBananaTool(deps: ImageToolsDeps, decoder: PictureDecoder): McpTool {
-  const { clock, nanoBananaModel } = deps;
+function nanoBananaTool(app: CoreContext, options: ImageToolOptions, decoder: PictureDecoder): McpTool {
+  const { nanoBananaModel, uploadDir } = options;
+  const { clock } = app;
   return defineTool(
     GENERATE_NANO_BANANA,
     validator('NanoBananaArguments'),
     async (caller, { prompt, filename, aspect_ratio: ratio }): Promise<CallToolResult> => {
       const name = uploadName(filename ?? defaultFilename(clock.now()));
       const { principal, context } = caller;
-      const model = nanoBananaModel ?? (await findImageModel(deps, { principal, clientIp: context.clientIp }));
+      const model = nanoBananaModel ?? (await findImageModel(app, { principal, clientIp: context.clientIp }));
       const request = { prompt, model, ...(ratio === undefined ? {} : { aspect_ratio: ratio }) };
-      const { images, meta } = await generate(deps, caller, request);
+      const { images, meta } = await generate(app, caller, request);
       const [first] = images;
       const viewer = viewerOf(caller);
       const content = await contentOf(images.slice(0, 1), decoder, viewer);
       if (first !== undefined && 'picture' in first) {
         const inFormat = () => decoder.inFormat(first.picture, name.format, viewer);
-        content.push(...(await saved(deps, context, name, inFormat)));
+        content.push(...(await saved(uploadDir, app, context, name, inFormat)));
       }
       return { content, _meta: meta };
     },
@@ -105,7 +107,8 @@ function nanoBananaTool(deps: ImageToolsDeps, decoder: PictureDecoder): McpTool 
 
 /** Note of a result on the saved file. A file that cannot be written does not take away the image, which is paid for. */
 async function saved(
-  { uploadDir, telemetry }: ImageToolsDeps,
+  uploadDir: string | undefined,
+  { telemetry }: CoreContext,
   { requestId, signal }: CallContext,
   name: UploadName,
   inFormat: () => Promise<Picture>,
@@ -125,18 +128,18 @@ async function saved(
 }
 
 async function generate(
-  deps: ImageToolsDeps,
+  app: CoreContext,
   { principal, context, takeRate }: ToolCaller,
   request: ImageRequest,
 ): Promise<{ images: Generated[]; meta: CallToolResult['_meta'] }> {
   const fault = sharpFault();
   if (fault !== undefined) throw picturesUnavailable(fault);
   takeRate('images');
-  const outcome = await generateImage(deps, principal, context, request);
+  const outcome = await generateImage(app, principal, context, request);
   if (outcome.kind === 'stream') throw new Error('images that were not to be streamed were streamed');
   const { signal } = context;
   const { json, longTexts } = await readPictures(outcome.answer, (large) =>
-    deps.answers.parse(large, { share: principal.organizationId, signal }),
+    app.answers.parse(large, { share: principal.organizationId, signal }),
   );
   const data = field(json, 'data');
   const { usage, metadata } = outcome.answer.ours;

@@ -5,7 +5,8 @@ import imageModelsSchema from '../../schemas/mcp/list-image-models.json' with { 
 import modelsSchema from '../../schemas/mcp/list-models.json' with { type: 'json' };
 import modelOverview from '../../schemas/mcp/model-overview.json' with { type: 'json' };
 import type { ModelListOptions } from '../catalog/model-list.ts';
-import { type CompleteChatDeps, completeChat } from '../core/chat.ts';
+import { completeChat } from '../core/chat.ts';
+import type { CoreContext } from '../core/core-context.ts';
 import type { ListModels } from '../core/list-models.ts';
 import { formatUsdPerMillion, parseUsd } from '../domain/limits.ts';
 import type { ImageModelOverview, Model, ModelOverview } from '../generated/types.ts';
@@ -27,10 +28,10 @@ const validateModelList = validator('ModelList');
 export const CHAT: ToolFacts = { name: 'chat', title: 'Chat', schema, isReadOnly: false };
 
 /** `chat`: the same call as `POST /v1/chat/completions`, answered with the text of the first choice. */
-export const chatTool = (deps: CompleteChatDeps): McpTool =>
+export const chatTool = (app: CoreContext): McpTool =>
   defineTool(CHAT, validateChatArguments, async ({ principal, context, takeRate }, args): Promise<CallToolResult> => {
     takeRate('chat');
-    const outcome = await completeChat(deps, principal, context, args);
+    const outcome = await completeChat(app, principal, context, args);
     if (outcome.kind === 'stream') throw new Error('a chat that was not to be streamed was streamed');
     const answer = readAnswer(outcome.completion);
     const message = field(field(field(answer, 'choices'), 0), 'message');

@@ -5,11 +5,13 @@ import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC,
 import { givesAccess } from '../admin/keys/oauth-grants.ts';
 import { ApiError, invalidRequest } from '../domain/errors.ts';
 import { clientHost, hashOAuthSecret, mcpResource, OAUTH_PATHS, OAUTH_SCOPE } from '../domain/identity.ts';
+import type { Clock } from '../domain/time.ts';
 import { plainText } from '../lib/text.ts';
 import type { Database } from '../store/db/database.ts';
 import { consumeOAuthItem } from '../store/sign-in/oauth.ts';
+import type { Store } from '../store/store.ts';
 import { DocumentFault, noRequest } from './oauth-requests.ts';
-import { type AdapterDeps, type Admission, runWrites, SqliteAdapter, type Write } from './sqlite-adapter.ts';
+import { type Admission, runWrites, SqliteAdapter, type Write } from './sqlite-adapter.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -26,7 +28,9 @@ const LIFETIMES = {
   Session: HOUR,
 } as const;
 
-export interface AuthorizationServerDeps extends Pick<AdapterDeps, 'store' | 'clock'> {
+export interface AuthorizationServerDeps {
+  readonly store: Pick<Store, 'read' | 'write'>;
+  readonly clock: Clock;
   /** Scheme, host and port at which clients reach the gateway. */
   readonly origin: string;
   /** Signs cookies. */

@@ -15,6 +15,7 @@ import { databasePath } from '../../src/store/db/data-dir.ts';
 import { loadSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore } from '../../src/store/store.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { createTelemetry } from '../../src/telemetry/telemetry.ts';
 import { serve } from '../process/running.ts';
 import { bearer } from '../support/chat.ts';
 import { addKey, addRule, newDataDir, removeRule, startGateway, type TestGateway } from '../support/gateway.ts';
@@ -37,6 +38,7 @@ describe('the list of models', () => {
       clock,
       moderationModel: 'sandbox-moderation',
       telemetry: {
+        ...createTelemetry({ level: 'silent', accessLog: 'off' }),
         ran(what) {
           built.push(what);
           ran();

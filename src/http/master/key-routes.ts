@@ -21,16 +21,17 @@ import {
   listPlatformKeys,
 } from '../../admin/keys/platform-keys.ts';
 import { invalidRequest } from '../../domain/errors.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import type { AppContext } from '../state.ts';
-import { answer, type MasterDeps, pathParameter } from './master-route.ts';
+import type { RequestContext } from '../state.ts';
+import { answer, pathParameter } from './master-route.ts';
 
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
-export function keyHandlers(deps: MasterDeps) {
-  const { store, clock, peppers } = deps;
+export function keyHandlers(app: ManagementContext) {
+  const { store, clock, peppers } = app;
 
   return {
     listKeys: async (ctx) => {
@@ -57,7 +58,7 @@ export function keyHandlers(deps: MasterDeps) {
   } satisfies Partial<Handlers<ManagementId>>;
 }
 
-function listedKind(ctx: AppContext): ListedKind | undefined {
+function listedKind(ctx: RequestContext): ListedKind | undefined {
   const text = queryParameter(ctx, 'kind');
   const kind = LISTED_KINDS.find((known) => known === text);
   if (text === undefined || kind !== undefined) return kind;
@@ -65,8 +66,8 @@ function listedKind(ctx: AppContext): ListedKind | undefined {
 }
 
 /** `/v1/master/platform-keys` and `/v1/master/platform-keys/{id}`. */
-export function platformKeyHandlers(deps: MasterDeps) {
-  const { store, clock, peppers } = deps;
+export function platformKeyHandlers(app: ManagementContext) {
+  const { store, clock, peppers } = app;
 
   return {
     listPlatformKeys: async (ctx) => {
@@ -90,8 +91,8 @@ export function platformKeyHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/master-keys` and `/v1/master/master-keys/{id}`. */
-export function masterKeyHandlers(deps: MasterDeps) {
-  const { store, peppers } = deps;
+export function masterKeyHandlers(app: ManagementContext) {
+  const { store, peppers } = app;
 
   return {
     listMasterKeys: async (ctx) => {

@@ -1,20 +1,21 @@
 import { listAudit } from '../../admin/audit/audit.ts';
 import { readLogRequest, readRefusedListRequest, seenBy } from '../../admin/log/log-query.ts';
 import { readUsageRequest, type UsageRequest } from '../../admin/usage/usage-query.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest, queryObject, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import type { AppContext } from '../state.ts';
-import { answer, answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
+import type { RequestContext } from '../state.ts';
+import { answer, answerWritten, pathParameter } from './master-route.ts';
 
 /** `/v1/master/calls`, `/v1/master/decisions`, `/v1/master/requests`: what was asked, how it was decided, what was refused before that. */
-export function logHandlers({ store, logReader }: MasterDeps) {
-  const list = async (ctx: AppContext, what: 'calls' | 'decisions'): Promise<void> => {
+export function logHandlers({ store, logReader }: ManagementContext) {
+  const list = async (ctx: RequestContext, what: 'calls' | 'decisions'): Promise<void> => {
     const request = await store.read((db) => readLogRequest(db, actorOf(ctx), queryObject(ctx)));
     answerWritten(ctx, await logReader.read(actorOf(ctx).organizationId, { what, ...request }));
   };
-  const one = async (ctx: AppContext, what: 'call' | 'decision' | 'request'): Promise<void> => {
+  const one = async (ctx: RequestContext, what: 'call' | 'decision' | 'request'): Promise<void> => {
     const id = pathParameter(ctx, 'id');
     const actor = actorOf(ctx);
     answerWritten(ctx, await logReader.read(actor.organizationId, { what, by: seenBy(actor), id }));
@@ -34,8 +35,8 @@ export function logHandlers({ store, logReader }: MasterDeps) {
 }
 
 /** `/v1/master/usage`: what calls were made and what they cost, as JSON or CSV. */
-export function usageHandlers(deps: MasterDeps) {
-  const { store, clock, usageReporter } = deps;
+export function usageHandlers(app: ManagementContext) {
+  const { store, clock, usageReporter } = app;
 
   return {
     getUsage: async (ctx) => {
@@ -60,7 +61,7 @@ function fileName({ from, to }: UsageRequest): string {
 }
 
 /** `/v1/master/audit`: who changed what. */
-export function auditHandlers(deps: MasterDeps) {
+export function auditHandlers(app: ManagementContext) {
   return {
     listAudit: async (ctx) => {
       const request = {
@@ -70,7 +71,7 @@ export function auditHandlers(deps: MasterDeps) {
         from: queryParameter(ctx, 'from'),
         to: queryParameter(ctx, 'to'),
       };
-      answer(ctx, await deps.store.read((db) => listAudit(db, actorOf(ctx), request)));
+      answer(ctx, await app.store.read((db) => listAudit(db, actorOf(ctx), request)));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }

@@ -22,20 +22,21 @@ import { replacementsOf } from '../../workbench/analysis/drafts.ts';
 import { FOLDER_EXPLANATIONS, NAMED_PARTS, readFolderDocument } from '../../workbench/folder/policy-folder.ts';
 import { REPLAY_DIMENSIONS } from '../../workbench/replay/replay.ts';
 import { placed } from '../../workbench/world/world-document.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import { sendFormed } from '../inference.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { flag, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import type { AppContext } from '../state.ts';
-import { answer, answerAnalysis, type MasterDeps, pathParameter } from './master-route.ts';
+import type { RequestContext } from '../state.ts';
+import { answer, answerAnalysis, pathParameter } from './master-route.ts';
 
 const validateAccessDiff = validator('AccessDiff');
 
 /** `…/keys/{id}/access` and `…/policy/…`: what the rules, stored or drafted, mean. */
-export function policyHandlers(deps: MasterDeps) {
-  const { store, clock, analyst } = deps;
-  const checkSees = (ctx: AppContext, keyId: string) =>
+export function policyHandlers(app: ManagementContext) {
+  const { store, clock, analyst } = app;
+  const checkSees = (ctx: RequestContext, keyId: string) =>
     store.read((db) => getKey(db, actorOf(ctx), keyId, clock.now()));
 
   return {
@@ -60,7 +61,7 @@ export function policyHandlers(deps: MasterDeps) {
     },
     getPolicyBundle: async (ctx) => {
       checkManagesOrganization(actorOf(ctx));
-      const { digest, revision = null, source, activatedAt, checkedAt, refusal } = deps.policyStatus();
+      const { digest, revision = null, source, activatedAt, checkedAt, refusal } = app.policy.inForce().status;
       const body: PolicyBundleAnswer = {
         policy: {
           digest,
@@ -71,7 +72,7 @@ export function policyHandlers(deps: MasterDeps) {
           refusal: refusal === undefined ? null : { code: refusal.code, at: formatTime(refusal.at) },
         },
         // An organization does not learn where the operator keeps bundles.
-        history: deps.policyHistory().map(({ source: _, ...offer }) => offer),
+        history: app.policy.history().map(({ source: _, ...offer }) => offer),
       };
       answer(ctx, body);
     },
@@ -79,7 +80,7 @@ export function policyHandlers(deps: MasterDeps) {
 }
 
 /** Whether what cannot be called for lack of a credential is in the answer too. @throws ApiError 400 */
-const shown = (ctx: AppContext) => ({ withoutCredential: flag(ctx, 'withoutCredential') });
+const shown = (ctx: RequestContext) => ({ withoutCredential: flag(ctx, 'withoutCredential') });
 
 /** A draft that is not a new rule of the key that is asked about: developers have no business with it. */
 const concernsOthers = ({ id, key, member, group, organization }: DraftRule): boolean =>
@@ -95,10 +96,10 @@ interface PlannedFolder {
 }
 
 /** `…/policy/plan` and `…/policy/apply`: rules that a folder in git states. */
-export function policyFolderHandlers(deps: MasterDeps) {
-  const { store, analyst } = deps;
+export function policyFolderHandlers(app: ManagementContext) {
+  const { store, analyst } = app;
   const answerJudged = async (
-    ctx: AppContext,
+    ctx: RequestContext,
     options: Omit<PlanOptions, 'prune'> & { readonly failOnNewAccess: boolean },
     write: (plan: FolderPlan, access: AccessDiff | null) => Promise<PolicyPlan>,
   ): Promise<void> => {
@@ -108,7 +109,7 @@ export function policyFolderHandlers(deps: MasterDeps) {
     const { failOnNewAccess, ...planned } = options;
     const done = await writeJudged({
       plan: async (): Promise<PlannedFolder> => ({
-        plan: await planFolder(deps, actor, folder, { ...planned, prune }),
+        plan: await planFolder(app, actor, folder, { ...planned, prune }),
         failOnNewAccess,
       }),
       judge: async ({ plan }) => {
@@ -145,7 +146,7 @@ export function policyFolderHandlers(deps: MasterDeps) {
 
 /** On the rules as they are now. @throws ApiError as `readFolderPlan`, and 400 for more than one request may state */
 async function planFolder(
-  { store, catalog, trustedProxies }: Pick<MasterDeps, 'store' | 'catalog' | 'trustedProxies'>,
+  { store, catalog, trustedProxies }: Pick<ManagementContext, 'store' | 'catalog' | 'trustedProxies'>,
   actor: Actor,
   folder: PolicyFolder,
   options: PlanOptions,
@@ -171,7 +172,7 @@ function checkNumber(what: string, number: number, most: number): void {
 }
 
 /** The revision of the rules that a plan was reviewed for. @throws ApiError 400 */
-function revisionIn(ctx: AppContext): number | undefined {
+function revisionIn(ctx: RequestContext): number | undefined {
   const text = queryParameter(ctx, 'ruleRevision');
   if (text === undefined || /^\d{1,15}$/.test(text)) return text === undefined ? text : Number(text);
   throw invalidRequest('The query parameter ruleRevision must be a whole number.', '/ruleRevision');
@@ -188,15 +189,15 @@ function accessIn(json: Uint8Array): AccessDiff {
 const MOST_REPLAYED = 100_000;
 
 /** `…/policy/replay`: what rules, a folder or a bundle would have made of logged calls. */
-export function policyReplayHandlers(deps: MasterDeps) {
-  const { store, clock, analyst } = deps;
+export function policyReplayHandlers(app: ManagementContext) {
+  const { store, clock, analyst } = app;
   return {
     replayPolicy: async (ctx) => {
       const actor = actorOf(ctx);
       const asked = checkShape(validator('ReplayRequest'), ctx.state.body, FOLDER_EXPLANATIONS);
       const { recorded: _, rules, folder, bundle, groupBy = REPLAY_DIMENSIONS, stream = false, ...query } = asked;
       if ([rules, folder, bundle].some((each) => each !== undefined)) checkManagesOrganization(actor);
-      const judged = await readRules(deps, actor, asked);
+      const judged = await readRules(app, actor, asked);
       const filter = await store.read((db) => readRangeFilter(db, actor, query, clock.now()));
       const { organizationId } = actor;
       const { signal } = ctx.state;
@@ -213,7 +214,7 @@ export function policyReplayHandlers(deps: MasterDeps) {
         for await (const event of events) if ('json' in event) answerAnalysis(ctx, event);
         return;
       }
-      await sendFormed(deps, ctx, events, {
+      await sendFormed(app, ctx, events, {
         nameOf: (event) => ('json' in event ? 'report' : 'progress'),
         formed: (event) => ('json' in event ? [event.json] : event),
       });
@@ -223,7 +224,7 @@ export function policyReplayHandlers(deps: MasterDeps) {
 
 /** @throws ApiError 400 for what excludes each other, as on the command line, and of the folder */
 async function readRules(
-  deps: MasterDeps,
+  app: ManagementContext,
   actor: Actor,
   { recorded = false, rules, folder }: ReplayRequest,
 ): Promise<ReplayRules> {
@@ -231,14 +232,14 @@ async function readRules(
   if (folder !== undefined && recorded) throw invalidRequest('/folder is not judged with /recorded.', '/folder');
   if (folder !== undefined && rules !== undefined)
     throw invalidRequest('/folder is not judged with /rules.', '/folder');
-  if (folder !== undefined) return rulesOfFolder(deps, actor, folder);
+  if (folder !== undefined) return rulesOfFolder(app, actor, folder);
   if (rules !== undefined) return { by: 'draft', rules };
   return { by: recorded ? 'recorded' : 'current' };
 }
 
 /** The rules once the folder is applied. @throws ApiError as `planFolder`, at places below `/folder` */
-async function rulesOfFolder(deps: MasterDeps, actor: Actor, folder: PolicyFolder): Promise<ReplayRules> {
-  const plan = await planFolder(deps, actor, folder, { prune: false }).catch((error: unknown) =>
+async function rulesOfFolder(app: ManagementContext, actor: Actor, folder: PolicyFolder): Promise<ReplayRules> {
+  const plan = await planFolder(app, actor, folder, { prune: false }).catch((error: unknown) =>
     placed('/folder', (): never => {
       throw error;
     }),

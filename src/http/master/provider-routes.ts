@@ -20,15 +20,16 @@ import {
   getProviderKey,
   listProviderKeys,
 } from '../../admin/providers/provider-keys.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import { answer, type MasterDeps, pathParameter } from './master-route.ts';
+import { answer, pathParameter } from './master-route.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
-export function providerKeyHandlers(deps: MasterDeps) {
-  const { store, catalog, encryptionKeys, allowPrivateUpstreams } = deps;
+export function providerKeyHandlers(app: ManagementContext) {
+  const { store, catalog, encryptionKeys, allowPrivateUpstreams } = app;
   const world = () => ({ catalog, encryptionKey: encryptionKeys[0], allowPrivateUpstreams });
 
   return {
@@ -60,8 +61,8 @@ export function providerKeyHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/custom-providers` and `/v1/master/custom-providers/{id}`. */
-export function customProviderHandlers(deps: MasterDeps) {
-  const { store, catalog, allowPrivateUpstreams } = deps;
+export function customProviderHandlers(app: ManagementContext) {
+  const { store, catalog, allowPrivateUpstreams } = app;
   const world = { catalog, allowPrivateUpstreams };
 
   return {
@@ -93,8 +94,8 @@ export function customProviderHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/custom-models` and `/v1/master/custom-models/{id}`. */
-export function customModelHandlers(deps: MasterDeps) {
-  const { store } = deps;
+export function customModelHandlers(app: ManagementContext) {
+  const { store } = app;
 
   return {
     listCustomModels: async (ctx) => {
@@ -121,7 +122,7 @@ export function customModelHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/aliases` and `/v1/master/aliases/{id}`. */
-export function aliasHandlers({ store, catalog }: MasterDeps) {
+export function aliasHandlers({ store, catalog }: ManagementContext) {
   return {
     listAliases: async (ctx) => {
       const request = { ...pageRequest(ctx), projectId: queryParameter(ctx, 'projectId') };

@@ -25,21 +25,22 @@ import type { RuleOwner } from '../../admin/rules/rule-owner.ts';
 import type { RuleWidening } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Analysis } from '../../workbench/analysis/analyst.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { flag, pageRequest } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import type { AppContext, AppMiddleware } from '../state.ts';
-import { answer, answerWritten, type MasterDeps, pathParameter } from './master-route.ts';
+import type { AppMiddleware, RequestContext } from '../state.ts';
+import { answer, answerWritten, pathParameter } from './master-route.ts';
 
 const validateRuleWidening = validator('RuleWidening');
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
-export function ruleHandlers(deps: MasterDeps) {
-  const ofKey = rulesOf(deps, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
-  const ofMember = rulesOf(deps, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
-  const ofGroup = rulesOf(deps, (ctx) => ({ kind: 'group', group: pathParameter(ctx, 'id') }));
-  const ofOrganization = rulesOf(deps, () => ({ kind: 'organization' }));
+export function ruleHandlers(app: ManagementContext) {
+  const ofKey = rulesOf(app, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
+  const ofMember = rulesOf(app, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
+  const ofGroup = rulesOf(app, (ctx) => ({ kind: 'group', group: pathParameter(ctx, 'id') }));
+  const ofOrganization = rulesOf(app, () => ({ kind: 'organization' }));
   return {
     listKeyRules: ofKey.list,
     createKeyRule: ofKey.create,
@@ -69,8 +70,8 @@ export function ruleHandlers(deps: MasterDeps) {
 }
 
 function rulesOf(
-  { store, catalog, trustedProxies, analyst, logReader }: MasterDeps,
-  ownerOf: (ctx: AppContext) => RuleOwner,
+  { store, catalog, trustedProxies, analyst, logReader }: ManagementContext,
+  ownerOf: (ctx: RequestContext) => RuleOwner,
 ) {
   const world = { catalog, trustedProxies };
   const judgeFor =
@@ -131,7 +132,7 @@ function wideningIn({ json }: Analysis): RuleWidening {
 }
 
 /** `/v1/master/groups` and `/v1/master/groups/{id}`. */
-export function groupHandlers({ store, analyst }: MasterDeps) {
+export function groupHandlers({ store, analyst }: ManagementContext) {
   const judgeFor =
     (organizationId: string) =>
     ({ groupId, holderIds }: GroupPlan) =>
@@ -170,7 +171,7 @@ export function groupHandlers({ store, analyst }: MasterDeps) {
 }
 
 /** `/v1/master/tag-sets` and `/v1/master/tag-sets/{id}`. */
-export function tagSetHandlers({ store, catalog }: MasterDeps) {
+export function tagSetHandlers({ store, catalog }: ManagementContext) {
   return {
     listTagSets: async (ctx) => {
       const request = pageRequest(ctx);

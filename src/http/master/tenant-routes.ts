@@ -4,28 +4,29 @@ import { createInvitation, getInvitation, listInvitations, revokeInvitation } fr
 import { changeMember, getMember, listMembers, removeMember } from '../../admin/tenants/members.ts';
 import { changeOrganization, getOrganization } from '../../admin/tenants/organizations.ts';
 import { changeProject, createProject, deleteProject, getProject, listProjects } from '../../admin/tenants/projects.ts';
+import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import type { AppContext, AppMiddleware } from '../state.ts';
-import { answer, type MasterDeps, pathParameter } from './master-route.ts';
+import type { AppMiddleware, RequestContext } from '../state.ts';
+import { answer, pathParameter } from './master-route.ts';
 
 /** `/v1/master/organization`: the one that the master key belongs to. */
-export function organizationHandlers(deps: MasterDeps) {
+export function organizationHandlers(app: ManagementContext) {
   return {
     getOrganization: async (ctx) => {
-      answer(ctx, await deps.store.read((db) => getOrganization(db, actorOf(ctx))));
+      answer(ctx, await app.store.read((db) => getOrganization(db, actorOf(ctx))));
     },
     changeOrganization: async (ctx) => {
-      answer(ctx, await deps.store.write((db, now) => changeOrganization(db, actorOf(ctx), ctx.state.body, now)));
+      answer(ctx, await app.store.write((db, now) => changeOrganization(db, actorOf(ctx), ctx.state.body, now)));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }
 
 /** `/v1/master/projects` and `/v1/master/projects/{id}`. */
-export function projectHandlers(deps: MasterDeps) {
-  const { store } = deps;
+export function projectHandlers(app: ManagementContext) {
+  const { store } = app;
 
   return {
     listProjects: async (ctx) => {
@@ -50,8 +51,8 @@ export function projectHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/members` and `/v1/master/members/{member}` (membership id, or e-mail). They come by invitation. */
-export function memberHandlers(deps: MasterDeps) {
-  const { store } = deps;
+export function memberHandlers(app: ManagementContext) {
+  const { store } = app;
 
   return {
     listMembers: async (ctx) => {
@@ -73,8 +74,8 @@ export function memberHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/invitations`, `/v1/master/invitations/{id}` and, without a master key, `/v1/master/invitations/accept`. */
-export function invitationHandlers(deps: MasterDeps) {
-  const { store, clock, peppers } = deps;
+export function invitationHandlers(app: ManagementContext) {
+  const { store, clock, peppers } = app;
 
   return {
     listInvitations: async (ctx) => {
@@ -104,14 +105,14 @@ export function invitationHandlers(deps: MasterDeps) {
 }
 
 /** `/v1/master/budgets`, and `…/budget` of a member (membership id or e-mail), a project and the organization. */
-export function budgetHandlers(deps: MasterDeps) {
-  const ofMember = budgetOf(deps, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
-  const ofProject = budgetOf(deps, (ctx) => ({ kind: 'project', project: pathParameter(ctx, 'id') }));
-  const ofOrganization = budgetOf(deps, () => ({ kind: 'organization' }));
+export function budgetHandlers(app: ManagementContext) {
+  const ofMember = budgetOf(app, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
+  const ofProject = budgetOf(app, (ctx) => ({ kind: 'project', project: pathParameter(ctx, 'id') }));
+  const ofOrganization = budgetOf(app, () => ({ kind: 'organization' }));
   return {
     listBudgets: async (ctx) => {
       const page = pageRequest(ctx);
-      answer(ctx, await deps.store.read((db) => listBudgets(db, actorOf(ctx), page, deps.clock.now())));
+      answer(ctx, await app.store.read((db) => listBudgets(db, actorOf(ctx), page, app.clock.now())));
     },
     getMemberBudget: ofMember.get,
     changeMemberBudget: ofMember.change,
@@ -122,7 +123,7 @@ export function budgetHandlers(deps: MasterDeps) {
   } satisfies Partial<Handlers<ManagementId>>;
 }
 
-const budgetOf = ({ store, clock }: MasterDeps, ownerOf: (ctx: AppContext) => BudgetOwner) =>
+const budgetOf = ({ store, clock }: ManagementContext, ownerOf: (ctx: RequestContext) => BudgetOwner) =>
   ({
     get: async (ctx) => {
       answer(ctx, await store.read((db) => getBudget(db, actorOf(ctx), ownerOf(ctx), clock.now())));

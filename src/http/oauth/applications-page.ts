@@ -7,16 +7,15 @@ import { checkRoom, LONGEST } from '../../oauth/oauth-requests.ts';
 import { createMachineClient, type MachineClient } from '../../oauth/sqlite-adapter.ts';
 import type { OAuthGrant } from '../../store/sign-in/oauth.ts';
 import { findKey, type KeyRecord } from '../../store/tenants/key-records.ts';
+import type { AppContext } from '../app-context.ts';
 import { alertBox, type Form, field } from '../pages/form.ts';
 import { html, PAGES, type SafeHtml, seeOther, sendPage } from '../pages/html.ts';
-import { type Pages, type PagesDeps, sessionOf } from '../pages/pages.ts';
-import { type HostCheckOptions, NEEDS_PUBLIC_URL, oauthOrigin } from '../pipeline.ts';
-import type { AppContext } from '../state.ts';
+import { type Pages, sessionOf } from '../pages/pages.ts';
+import { NEEDS_PUBLIC_URL, oauthOrigin } from '../pipeline.ts';
+import type { RequestContext } from '../state.ts';
 import { chosenKey, type KeyChoices, keyFields, listKeyChoices, personOf } from './key-choice.ts';
 
 const APPLICATIONS = `${PAGES}/applications`;
-
-type Deps = Pick<PagesDeps, 'store' | 'clock' | 'peppers'> & { readonly hosts: HostCheckOptions };
 
 /** An application that was made, until its secret is shown. */
 interface NewApplication {
@@ -33,15 +32,15 @@ interface Sent {
 }
 
 /** The applications that a member lets act for them, each with its key, and the end of each. Those that act by themselves are made here. */
-export function applicationsRoutes(pages: Pages, deps: Deps): void {
-  const { store, clock, peppers, hosts } = deps;
+export function applicationsRoutes(pages: Pages, app: AppContext): void {
+  const { store, clock, peppers, gateway } = app;
   const made = new OneTime<NewApplication>(clock);
 
   pages.get('/oauth/interaction/applications', pages.requireSession, (ctx) => show(ctx));
 
   pages.post('/oauth/interaction/applications', pages.requireSession, async (ctx) => {
     const form = await pages.readForm(ctx);
-    const origin = oauthOrigin(ctx.req, hosts);
+    const origin = oauthOrigin(ctx.req, gateway.hosts);
     if (origin === undefined) throw notFound(NEEDS_PUBLIC_URL);
     try {
       const name = nameOf(form);
@@ -67,10 +66,10 @@ export function applicationsRoutes(pages: Pages, deps: Deps): void {
     seeOther(ctx, APPLICATIONS);
   });
 
-  function make(ctx: AppContext, form: Form, name: string): Promise<MachineClient> {
+  function make(ctx: RequestContext, form: Form, name: string): Promise<MachineClient> {
     const person = personOf(sessionOf(ctx));
     const registrant = `member:${person.memberId}` as const;
-    return createMachineClient(deps, name, {
+    return createMachineClient(app, name, {
       registrant,
       admit: (db, { id }, now) => {
         checkRoom(db, registrant, now);
@@ -80,7 +79,7 @@ export function applicationsRoutes(pages: Pages, deps: Deps): void {
     });
   }
 
-  async function show(ctx: AppContext, sent?: Sent): Promise<void> {
+  async function show(ctx: RequestContext, sent?: Sent): Promise<void> {
     const person = personOf(sessionOf(ctx));
     const { organizationId } = person;
     const now = clock.now();
@@ -102,7 +101,7 @@ ${
 }
 <p><a href="${PAGES}/account">Your account</a></p>
 </section>
-${oauthOrigin(ctx.req, hosts) !== undefined && newCard(choices, sent, csrf)}`,
+${oauthOrigin(ctx.req, gateway.hosts) !== undefined && newCard(choices, sent, csrf)}`,
     });
   }
 }

@@ -3,12 +3,13 @@ import { ApiError } from '../../domain/errors.ts';
 import { clientHost } from '../../domain/identity.ts';
 import type { AuthorizationServer, ConsentRequest } from '../../oauth/authorization-server.ts';
 import { noRequest } from '../../oauth/oauth-requests.ts';
+import type { AppContext } from '../app-context.ts';
 import { alertBox, type Form } from '../pages/form.ts';
 import { faultPage, html, PAGES, type SafeHtml, seeOther, sendPage } from '../pages/html.ts';
-import { type Pages, type PagesDeps, sessionOf } from '../pages/pages.ts';
-import type { AppContext, Session } from '../state.ts';
+import { type Pages, sessionOf } from '../pages/pages.ts';
+import type { RequestContext, Session } from '../state.ts';
 import { chosenKey, type KeyChoices, keyFields, listKeyChoices, personOf } from './key-choice.ts';
-import { type OAuthDeps, serverFor } from './oauth-endpoints.ts';
+import { serverFor } from './oauth-endpoints.ts';
 
 /** The page on which a member allows an application to act for them. @param id of the interaction */
 export const consentPath = (id: string): string => `${PAGES}/consent/${id}`;
@@ -17,11 +18,9 @@ export const consentPath = (id: string): string => `${PAGES}/consent/${id}`;
 export const showOAuthError = (ctx: Parameters<typeof sendPage>[0], status: number, message: string): void =>
   sendPage(ctx, { ...faultPage({ status, message }), status });
 
-type Deps = OAuthDeps & Pick<PagesDeps, 'store' | 'clock' | 'peppers'>;
-
 /** Consent: a signed-in member chooses or makes the key that an application acts with, and allows it or refuses. */
-export function consentRoutes(pages: Pages, deps: Deps): void {
-  const { store, clock, peppers } = deps;
+export function consentRoutes(pages: Pages, app: AppContext): void {
+  const { store, clock, peppers } = app;
 
   pages.get(consentPath(':id'), pages.requireSession, async (ctx) => {
     const { request } = await requestFor(ctx);
@@ -41,15 +40,20 @@ export function consentRoutes(pages: Pages, deps: Deps): void {
   });
 
   async function requestFor(
-    ctx: AppContext,
+    ctx: RequestContext,
   ): Promise<{ readonly request: ConsentRequest; readonly server: AuthorizationServer }> {
-    const { server } = await serverFor(ctx, deps);
+    const { server } = await serverFor(ctx, app);
     const request = await server.consentRequest(ctx.req, ctx.res);
     if (request === undefined || ctx.path !== consentPath(request.id)) throw noRequest();
     return { request, server };
   }
 
-  function allow(ctx: AppContext, server: AuthorizationServer, request: ConsentRequest, form: Form): Promise<string> {
+  function allow(
+    ctx: RequestContext,
+    server: AuthorizationServer,
+    request: ConsentRequest,
+    form: Form,
+  ): Promise<string> {
     const person = personOf(sessionOf(ctx));
     const { clientId, clientName } = request;
     return server.allow(ctx.req, ctx.res, request, person.memberId, (db, id, now) => {
@@ -59,7 +63,7 @@ export function consentRoutes(pages: Pages, deps: Deps): void {
   }
 
   async function show(
-    ctx: AppContext,
+    ctx: RequestContext,
     request: ConsentRequest,
     sent?: { readonly form: Form; readonly fault: string },
   ): Promise<void> {

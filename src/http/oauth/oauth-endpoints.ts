@@ -2,33 +2,20 @@ import { isUtf8 } from 'node:buffer';
 import { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
 import { allowApplication } from '../../admin/keys/oauth-grants.ts';
-import type { Authenticate } from '../../core/caller.ts';
 import { ApiError, invalidRequest, notFound } from '../../domain/errors.ts';
-import { hashSecret, type Pepper } from '../../domain/id.ts';
+import { hashSecret } from '../../domain/id.ts';
 import { mcpResource, OAUTH_PATHS, OAUTH_SCOPE } from '../../domain/identity.ts';
-import type { Clock } from '../../domain/time.ts';
 import type { AuthorizationServer } from '../../oauth/authorization-server.ts';
 import { authorizationParams, checkRoom, registrationOf, tokenParams } from '../../oauth/oauth-requests.ts';
 import type { Admission } from '../../oauth/sqlite-adapter.ts';
 import type { Registrant } from '../../store/sign-in/oauth.ts';
-import type { Store } from '../../store/store.ts';
 import { invalidKey } from '../../store/tenants/key-credential.ts';
 import { findSecretEnd } from '../../store/tenants/key-records.ts';
-import { bearerToken, type LimitRateDeps, limitRate } from '../authenticate.ts';
+import type { AppContext } from '../app-context.ts';
+import { bearerToken, limitRate } from '../authenticate.ts';
 import { assertBodyType, readBody } from '../body.ts';
-import { type HostCheckOptions, NEEDS_PUBLIC_URL, oauthOrigin } from '../pipeline.ts';
-import { type AppContext, type AppMiddleware, type FaultForm, loadPlaceOf, type RequestState } from '../state.ts';
-
-export interface OAuthDeps extends LimitRateDeps {
-  /** The authorization server of an origin; loaded with the first request for it. */
-  readonly authorizationServer: (origin: string) => Promise<AuthorizationServer>;
-  readonly authenticate: Authenticate;
-  readonly store: Pick<Store, 'read'>;
-  readonly clock: Clock;
-  /** Accepted ones, the current one first. */
-  readonly peppers: readonly [Pepper, ...Pepper[]];
-  readonly hosts: HostCheckOptions;
-}
+import { NEEDS_PUBLIC_URL, oauthOrigin } from '../pipeline.ts';
+import { type AppMiddleware, type FaultForm, loadPlaceOf, type RequestContext, type RequestState } from '../state.ts';
 
 const MAX_BODY_BYTES = 65_536;
 
@@ -37,25 +24,25 @@ const FOR_ALL_ORIGINS = { 'access-control-allow-origin': '*' };
 
 /** The origin and its server. @throws ApiError 404 where OAuth is not served */
 export async function serverFor(
-  ctx: AppContext,
-  deps: OAuthDeps,
+  ctx: RequestContext,
+  app: AppContext,
 ): Promise<{ readonly origin: string; readonly server: AuthorizationServer }> {
-  const origin = oauthOrigin(ctx.req, deps.hosts);
+  const origin = oauthOrigin(ctx.req, app.gateway.hosts);
   if (origin === undefined) throw notFound(NEEDS_PUBLIC_URL);
-  return { origin, server: await deps.authorizationServer(origin) };
+  return { origin, server: await app.authorizationServer(origin) };
 }
 
 /** Discovery and the endpoints of OAuth, all by RFC 9728, 8414, 7591, 7009 and OAuth 2.1 (src/mcp/README.md, "OAuth"). */
-export function oauthEndpoints(router: Router<RequestState>, deps: OAuthDeps): void {
-  const limit = limitRate(deps, 'oauth');
+export function oauthEndpoints(router: Router<RequestState>, app: AppContext): void {
+  const limit = limitRate(app, 'oauth');
   const limited: AppMiddleware = async (ctx, next) => {
     limit(ctx, ctx.state.network, 'address');
     return next();
   };
-  const forward: AppMiddleware = (ctx) => pass(ctx, deps, { url: ctx.url });
+  const forward: AppMiddleware = (ctx) => pass(ctx, app, { url: ctx.url });
 
   for (const path of ['/.well-known/oauth-protected-resource/mcp', '/.well-known/oauth-protected-resource']) {
-    router.get(path, oauthFaults, (ctx) => showResource(ctx, deps));
+    router.get(path, oauthFaults, (ctx) => showResource(ctx, app));
     router.options(path, preflight('GET'));
   }
   for (const path of [
@@ -67,17 +54,17 @@ export function oauthEndpoints(router: Router<RequestState>, deps: OAuthDeps): v
     router.options(path, preflight('GET'));
   }
   router.get(OAUTH_PATHS.authorize, oauthFaults, limited, (ctx) =>
-    pass(ctx, deps, { url: `${OAUTH_PATHS.authorize}?${authorizationParams(ctx.state.query)}` }),
+    pass(ctx, app, { url: `${OAUTH_PATHS.authorize}?${authorizationParams(ctx.state.query)}` }),
   );
   router.get(`${OAUTH_PATHS.authorize}/:id`, oauthFaults, limited, forward);
   for (const path of [OAUTH_PATHS.token, OAUTH_PATHS.revoke]) {
     router.post(path, oauthFaults, limited, async (ctx) => {
       const params = tokenParams(new URLSearchParams(await readText(ctx, 'application/x-www-form-urlencoded')));
-      await pass(ctx, deps, { url: path, body: String(params) });
+      await pass(ctx, app, { url: path, body: String(params) });
     });
     router.options(path, preflight('POST'));
   }
-  router.post(OAUTH_PATHS.register, oauthFaults, limited, (ctx) => registerClient(ctx, deps));
+  router.post(OAUTH_PATHS.register, oauthFaults, limited, (ctx) => registerClient(ctx, app));
   router.options(OAUTH_PATHS.register, preflight('POST'));
 }
 
@@ -119,7 +106,7 @@ function oauthCode({ status, code }: ApiError): string {
 }
 
 /** RFC 9728: which authorization server gives tokens for the MCP endpoint. */
-function showResource(ctx: AppContext, { hosts }: OAuthDeps): void {
+function showResource(ctx: RequestContext, { gateway: { hosts } }: AppContext): void {
   const origin = oauthOrigin(ctx.req, hosts);
   if (origin === undefined) throw notFound(NEEDS_PUBLIC_URL);
   ctx.set({ ...FOR_ALL_ORIGINS, 'cache-control': 'max-age=3600' });
@@ -132,7 +119,7 @@ function showResource(ctx: AppContext, { hosts }: OAuthDeps): void {
   };
 }
 
-async function readText(ctx: AppContext, type: string): Promise<string> {
+async function readText(ctx: RequestContext, type: string): Promise<string> {
   const { req, res } = ctx;
   assertBodyType(req, type);
   const bytes = await readBody(req, res, loadPlaceOf(ctx), MAX_BODY_BYTES);
@@ -141,12 +128,12 @@ async function readText(ctx: AppContext, type: string): Promise<string> {
 }
 
 /** RFC 7591. With a gateway key as bearer, a client that acts by itself acts with that key. */
-async function registerClient(ctx: AppContext, deps: OAuthDeps): Promise<void> {
+async function registerClient(ctx: RequestContext, app: AppContext): Promise<void> {
   const registration = registrationOf(parsed(await readText(ctx, 'application/json')));
   if (typeof registration === 'string') throw new ApiError(400, 'invalid_client_metadata', registration);
   const { metadata, actsByItself } = registration;
   const token = bearerToken(ctx.req);
-  const principal = token === undefined ? undefined : await deps.authenticate(token);
+  const principal = token === undefined ? undefined : await app.authenticate(token);
   ctx.set(FOR_ALL_ORIGINS);
   const registrant: Registrant = principal === undefined ? `network:${ctx.state.network}` : `key:${principal.keyId}`;
   const admission: Admission = {
@@ -155,7 +142,7 @@ async function registerClient(ctx: AppContext, deps: OAuthDeps): Promise<void> {
       checkRoom(db, registrant, now);
       if (token === undefined || principal === undefined || !actsByItself) return;
       const { keyId, memberId, organizationId } = principal;
-      const hashes = deps.peppers.map((pepper) => hashSecret(token, pepper));
+      const hashes = app.peppers.map((pepper) => hashSecret(token, pepper));
       const secretEndsAt = findSecretEnd(db, organizationId, keyId, hashes, now);
       // It was rolled since it was looked up.
       if (secretEndsAt === undefined) throw invalidKey();
@@ -163,7 +150,7 @@ async function registerClient(ctx: AppContext, deps: OAuthDeps): Promise<void> {
       allowApplication(db, person, { id, keyId, clientId: id, clientName: name, secretEndsAt }, now);
     },
   };
-  await pass(ctx, deps, { url: OAUTH_PATHS.register, body: JSON.stringify(metadata), admission });
+  await pass(ctx, app, { url: OAUTH_PATHS.register, body: JSON.stringify(metadata), admission });
 }
 
 function parsed(text: string): unknown {
@@ -176,11 +163,11 @@ function parsed(text: string): unknown {
 
 /** Hands a request on to the authorization server, which answers it. */
 async function pass(
-  ctx: AppContext,
-  deps: OAuthDeps,
+  ctx: RequestContext,
+  app: AppContext,
   sent: { readonly url: string; readonly body?: string; readonly admission?: Admission },
 ): Promise<void> {
-  const { origin, server } = await serverFor(ctx, deps);
+  const { origin, server } = await serverFor(ctx, app);
   const request = innerRequest(ctx.req, new URL(origin), sent);
   ctx.respond = false;
   try {

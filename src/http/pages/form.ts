@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError, invalidRequest } from '../../domain/errors.ts';
 import { assertBodyType, readBody } from '../body.ts';
-import { type AppContext, loadPlaceOf } from '../state.ts';
+import { loadPlaceOf, type RequestContext } from '../state.ts';
 import { html, type SafeHtml } from './html.ts';
 
 /** The largest form: fields are short, and who sends it may be anyone. */
@@ -25,7 +25,7 @@ export class Form {
 }
 
 /** The body as a form of bounded size. @throws ApiError 413, 415, 400 */
-export async function parseForm(ctx: AppContext): Promise<Form> {
+export async function parseForm(ctx: RequestContext): Promise<Form> {
   const { req, res, state } = ctx;
   assertBodyType(req, 'application/x-www-form-urlencoded');
   const bytes = await readBody(req, res, loadPlaceOf(ctx), MAX_FORM_BYTES);

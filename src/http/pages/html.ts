@@ -4,7 +4,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Context } from 'koa';
 import type { ApiError } from '../../domain/errors.ts';
 import { entryOf } from '../../lib/text.ts';
-import type { AppContext, FaultForm } from '../state.ts';
+import type { FaultForm, RequestContext } from '../state.ts';
 
 /** Path of the sign-in and consent pages. */
 export const PAGES = '/oauth/interaction';
@@ -30,14 +30,14 @@ export function sendPage(ctx: Pick<Context, 'status' | 'set' | 'type' | 'body'>,
 }
 
 /** Leads on to another page, by GET. @param place a local path, or a checked address */
-export function seeOther(ctx: AppContext, place: string): void {
+export function seeOther(ctx: RequestContext, place: string): void {
   ctx.status = 303;
   ctx.set({ 'cache-control': 'no-store', location: place });
   ctx.body = '';
 }
 
 /** A failure at the pages' paths is a page for a browser, and the error envelope for a script. */
-export function pageFaultForm({ path, req }: AppContext): FaultForm | undefined {
+export function pageFaultForm({ path, req }: RequestContext): FaultForm | undefined {
   if (path !== PAGES && !path.startsWith(`${PAGES}/`)) return undefined;
   return prefersPages(req) ? FAULT_PAGE : FAULT_ENVELOPE;
 }

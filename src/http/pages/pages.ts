@@ -3,23 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
 import { csrfTokenOf, isSessionSecret, newSessionSecret, readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
-import type { Pepper } from '../../domain/id.ts';
-import type { Clock } from '../../domain/time.ts';
 import { touchSession } from '../../store/sign-in/sign-in-records.ts';
-import type { Store } from '../../store/store.ts';
-import { type LimitRateDeps, limitRate } from '../authenticate.ts';
-import type { AppContext, AppMiddleware, RequestState, Session } from '../state.ts';
+import type { PagesContext } from '../app-context.ts';
+import { limitRate } from '../authenticate.ts';
+import type { AppMiddleware, RequestContext, RequestState, Session } from '../state.ts';
 import { type Form, parseForm } from './form.ts';
 import { html, PAGES, type SafeHtml, seeOther } from './html.ts';
-
-export interface PagesDeps extends LimitRateDeps {
-  readonly store: Pick<Store, 'read' | 'write'>;
-  readonly clock: Clock;
-  /** Accepted peppers, the current one first. */
-  readonly peppers: readonly [Pepper, ...Pepper[]];
-  /** Public URL of this listener. */
-  readonly publicUrl: string | undefined;
-}
 
 /** Tools that pages for people are built with. To a browser each answers in HTML, whatever goes wrong. */
 export interface Pages {
@@ -28,19 +17,19 @@ export interface Pages {
   post(path: string, ...steps: AppMiddleware[]): void;
   readonly origin: OwnOrigin;
   /** Looked up once in a request. */
-  currentSession(ctx: AppContext): Promise<Session | undefined>;
+  currentSession(ctx: RequestContext): Promise<Session | undefined>;
   /** Without a session: a page leads to sign-in and back, anything else is 401. `sessionOf` has it afterwards. */
   readonly requireSession: AppMiddleware;
   /** The form that was sent, from a page of ours and with its token. @throws ApiError 403, 413, 415, 400 */
-  readForm(ctx: AppContext): Promise<Form>;
+  readForm(ctx: RequestContext): Promise<Form>;
   /** Checks a script's request in the same way, with its token in the header `x-csrf-token`. @throws ApiError 403 */
   readonly checkScript: AppMiddleware;
   /** Field that every form sent by POST must contain. Gives a visitor without a session a cookie for it. */
-  csrfField(ctx: AppContext): Promise<SafeHtml>;
+  csrfField(ctx: RequestContext): Promise<SafeHtml>;
   /** The token itself, for a script. */
-  csrfToken(ctx: AppContext): Promise<string>;
+  csrfToken(ctx: RequestContext): Promise<string>;
   /** Gives the browser a session that was begun; an empty secret takes it away. */
-  setSession(ctx: AppContext, secret: string): void;
+  setSession(ctx: RequestContext, secret: string): void;
 }
 
 /** The use of a session is noted at most so often, in milliseconds. */
@@ -50,7 +39,7 @@ const NOTED_EVERY = 300_000;
 const COOKIE_SECONDS = 7 * 24 * 3600;
 
 /** The session that `requireSession` found. */
-export function sessionOf(ctx: AppContext): Session {
+export function sessionOf(ctx: RequestContext): Session {
   const { session } = ctx.state;
   if (session === undefined || session === null) throw new Error('the page lacks its requireSession step');
   return session;
@@ -66,17 +55,17 @@ function isSame(given: string, wanted: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** The pages of one listener. Those that are put first are found first: fixed paths before patterns. */
-export function createPages(router: Router<RequestState>, deps: PagesDeps): Pages {
-  const { store, clock, peppers } = deps;
-  const origin = new OwnOrigin(deps.publicUrl);
-  const limit = limitRate(deps, 'sign_in');
+/** The pages of one listener, with its own public URL. Those that are put first are found first: fixed paths before patterns. */
+export function createPages(router: Router<RequestState>, app: PagesContext, publicUrl: string | undefined): Pages {
+  const { store, clock, peppers } = app;
+  const origin = new OwnOrigin(publicUrl);
+  const limit = limitRate(app, 'sign_in');
   const limited: AppMiddleware = async (ctx, next) => {
     limit(ctx, ctx.state.network, 'address');
     return next();
   };
 
-  async function find(ctx: AppContext): Promise<Session | undefined> {
+  async function find(ctx: RequestContext): Promise<Session | undefined> {
     const secret = readCookie(ctx.req, 'portcullis_session', origin.isSecure(ctx.req));
     if (secret === undefined) return undefined;
     const now = clock.now();
@@ -87,27 +76,27 @@ export function createPages(router: Router<RequestState>, deps: PagesDeps): Page
     return { id, member, organizationName, csrfToken: csrfTokenOf(secret) };
   }
 
-  async function currentSession(ctx: AppContext): Promise<Session | undefined> {
+  async function currentSession(ctx: RequestContext): Promise<Session | undefined> {
     if (ctx.state.session === undefined) ctx.state.session = (await find(ctx)) ?? null;
     return ctx.state.session ?? undefined;
   }
 
   /** Mark that distinguishes browsers without a session; undefined: this one has not been given a form yet. */
-  function visitor({ req }: AppContext): string | undefined {
+  function visitor({ req }: RequestContext): string | undefined {
     const secret = readCookie(req, 'portcullis_form', origin.isSecure(req)) ?? '';
     return isSessionSecret(secret) ? secret : undefined;
   }
 
-  function newVisitor(ctx: AppContext): string {
+  function newVisitor(ctx: RequestContext): string {
     const secret = newSessionSecret();
     setCookie(ctx, 'portcullis_form', secret, { isSecure: origin.isSecure(ctx.req) });
     return secret;
   }
 
-  const csrfToken = async (ctx: AppContext): Promise<string> =>
+  const csrfToken = async (ctx: RequestContext): Promise<string> =>
     (await currentSession(ctx))?.csrfToken ?? csrfTokenOf(visitor(ctx) ?? newVisitor(ctx));
 
-  async function checkToken(ctx: AppContext, given: string): Promise<void> {
+  async function checkToken(ctx: RequestContext, given: string): Promise<void> {
     const secret = visitor(ctx);
     const wanted = (await currentSession(ctx))?.csrfToken ?? (secret === undefined ? undefined : csrfTokenOf(secret));
     if (wanted === undefined || !isSame(given, wanted)) throw outdated();
@@ -208,7 +197,7 @@ function readCookie(req: IncomingMessage, name: CookieName, isSecure: boolean): 
 
 /** @param maxAge in seconds; 0 removes it; undefined: until the browser is closed */
 function setCookie(
-  ctx: AppContext,
+  ctx: RequestContext,
   name: CookieName,
   value: string,
   { isSecure, maxAge }: { readonly isSecure: boolean; readonly maxAge?: number },

@@ -9,7 +9,7 @@ import { findPasswordHash } from '../../store/tenants/member-records.ts';
 import { alertBox, type Form, field } from '../pages/form.ts';
 import { html, type SafeHtml, seeOther, sendPage } from '../pages/html.ts';
 import { sessionOf, signedOut } from '../pages/pages.ts';
-import type { AppContext, Session } from '../state.ts';
+import type { RequestContext, Session } from '../state.ts';
 import {
   type Faults,
   hasFaults,
@@ -43,7 +43,8 @@ const METHODS: Readonly<Record<SignInMethod, string>> = {
 
 /** Page with the signed-in member and their means to sign in. */
 export function accountRoute(context: SignInPages): void {
-  const { pages, store, clock, hasApplications } = context;
+  const { pages, hasApplications } = context;
+  const { store, clock } = context.app;
 
   pages.get('/oauth/interaction/account', pages.requireSession, (ctx) => sendAccount(ctx));
 
@@ -76,17 +77,17 @@ export function accountRoute(context: SignInPages): void {
   });
 
   /** A member who has a password must know it to change it; guessing counts as signing in does. */
-  async function currentFault(ctx: AppContext, form: Form): Promise<string | undefined> {
+  async function currentFault(ctx: RequestContext, form: Form): Promise<string | undefined> {
     const { member } = sessionOf(ctx);
     const hash = await store.read((db) => findPasswordHash(db, member.organizationId, member.id));
     if (hash === null) return undefined;
     const attempt = { password: form.text('current'), network: ctx.state.network };
-    const isTheirs = await confirmPassword(context, member, attempt);
+    const isTheirs = await confirmPassword({ ...context.app, turns: context.turns }, member, attempt);
     if (isTheirs === 'locked') return LOCKED;
     return isTheirs ? undefined : 'The current password is incorrect.';
   }
 
-  async function sendAccount(ctx: AppContext, faults?: Faults, status = 400): Promise<void> {
+  async function sendAccount(ctx: RequestContext, faults?: Faults, status = 400): Promise<void> {
     const session = sessionOf(ctx);
     const { member } = session;
     const now = clock.now();

@@ -7,20 +7,17 @@ import type { Turns } from '../../domain/turns.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { SignInMethod } from '../../store/db/tables.ts';
 import type { MemberRecord } from '../../store/tenants/member-records.ts';
-import type { BodyLimits } from '../body.ts';
+import type { PagesContext } from '../app-context.ts';
 import { type Form, field } from '../pages/form.ts';
 import { html, type SafeHtml } from '../pages/html.ts';
-import type { Pages, PagesDeps } from '../pages/pages.ts';
-import type { AppContext } from '../state.ts';
+import type { Pages } from '../pages/pages.ts';
+import type { RequestContext } from '../state.ts';
 
-/** Dependencies of the sign-in pages. */
-export interface SignInDeps extends Omit<PagesDeps, 'publicUrl'> {
-  readonly bodyLimits: BodyLimits;
+/** The parts that the sign-in pages of one listener use. */
+export interface SignInPages {
+  readonly app: PagesContext;
   /** The listener also has the page of members' applications. */
   readonly hasApplications: boolean;
-}
-
-export interface SignInPages extends SignInDeps {
   readonly pages: Pages;
   /** In which passwords are hashed. */
   readonly turns: Turns;
@@ -37,8 +34,8 @@ export const personOf = ({ organizationId, id }: MemberRecord): Person => ({
  * @param prepare what else is done in the same transaction, before; it says who is signed in
  */
 export async function signIn(
-  ctx: AppContext,
-  { pages, store, peppers }: SignInPages,
+  ctx: RequestContext,
+  { pages, app: { store, peppers } }: SignInPages,
   method: SignInMethod,
   prepare: (db: Database, now: number) => MemberRecord,
 ): Promise<void> {
@@ -52,14 +49,14 @@ export async function signIn(
 }
 
 /** @throws ApiError 503 when too many wait */
-export const hashInTurn = (ctx: AppContext, { turns }: SignInPages, password: string): Promise<string> =>
+export const hashInTurn = (ctx: RequestContext, { turns }: SignInPages, password: string): Promise<string> =>
   turns.take(ctx.state.network, () => hashPassword(password));
 
 /**
  * Place of a passkey made on this page; undefined: browsers have none for addresses without a name, nor without TLS except for
  * `localhost`.
  */
-export function passkeyPlace(ctx: AppContext, { pages }: SignInPages): PasskeyPlace | undefined {
+export function passkeyPlace(ctx: RequestContext, { pages }: SignInPages): PasskeyPlace | undefined {
   const { origin, protocol, hostname } = new URL(pages.origin.of(ctx.req));
   if (isIP(hostname) !== 0 || hostname.startsWith('[')) return undefined;
   return protocol === 'https:' || hostname === 'localhost' ? { origin, rpId: hostname } : undefined;

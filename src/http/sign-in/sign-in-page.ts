@@ -11,7 +11,7 @@ import { alertBox, field, localPath } from '../pages/form.ts';
 import { html, seeOther, sendPage } from '../pages/html.ts';
 import { sessionOf } from '../pages/pages.ts';
 import { queryParameter } from '../query.ts';
-import type { AppContext } from '../state.ts';
+import type { RequestContext } from '../state.ts';
 import {
   type Faults,
   hasFaults,
@@ -52,7 +52,8 @@ interface Choice {
 
 /** Signing in by e-mail and password, and signing out. */
 export function signInRoute(context: SignInPages): void {
-  const { pages, store, clock } = context;
+  const { pages } = context;
+  const { store, clock } = context.app;
   const choices = new OneTime<Choice>(clock);
 
   pages.get('/oauth/interaction/sign-in', async (ctx) => {
@@ -67,7 +68,7 @@ export function signInRoute(context: SignInPages): void {
     const faults = missing(shown.email, form.text('password'));
     if (hasFaults(faults)) return sendSignIn(ctx, context, { ...shown, status: 400, faults });
     const attempt = { email: shown.email, password: form.text('password'), network: ctx.state.network };
-    const outcome = await signInByPassword(context, attempt);
+    const outcome = await signInByPassword({ ...context.app, turns: context.turns }, attempt);
     if (outcome === 'locked') {
       ctx.set('retry-after', String(WINDOW_MS / 1000));
       ctx.state.errorCode = 'sign_in_locked';
@@ -104,7 +105,7 @@ export function signInRoute(context: SignInPages): void {
     seeOther(ctx, '/oauth/interaction/sign-in');
   });
 
-  async function enter(ctx: AppContext, holder: PasswordHolder, next: string): Promise<void> {
+  async function enter(ctx: RequestContext, holder: PasswordHolder, next: string): Promise<void> {
     await signIn(ctx, context, 'password', (db) => {
       const member = readHolder(db, holder);
       if (member === undefined) throw new ApiError(401, 'sign_in_failed', UNFIT);
@@ -113,7 +114,7 @@ export function signInRoute(context: SignInPages): void {
     seeOther(ctx, afterSignIn(next));
   }
 
-  async function sendChoice(ctx: AppContext, members: readonly MemberRecord[]): Promise<void> {
+  async function sendChoice(ctx: RequestContext, members: readonly MemberRecord[]): Promise<void> {
     const csrf = await pages.csrfField(ctx);
     const organizations = await store.read((db) =>
       members.map(({ organizationId: id, role }) => ({ id, role, name: getOrganization(db, id).name })),
@@ -140,7 +141,7 @@ const missing = (email: string, password: string): Faults => ({
   password: password === '' ? 'Enter your password.' : undefined,
 });
 
-async function sendSignIn(ctx: AppContext, context: SignInPages, shown: Shown): Promise<void> {
+async function sendSignIn(ctx: RequestContext, context: SignInPages, shown: Shown): Promise<void> {
   const { status = 200, next, email = '', alert, faults = {} } = shown;
   const { pages } = context;
   const place = passkeyPlace(ctx, context);
@@ -191,7 +192,8 @@ ${
  * for is in the form.
  */
 export function linkRoute(context: SignInPages): void {
-  const { pages, store, clock, peppers } = context;
+  const { pages } = context;
+  const { store, clock, peppers } = context.app;
   const reading = () => ({ now: clock.now(), peppers });
 
   pages.get('/oauth/interaction/link', (ctx) => sendLink(ctx, queryParameter(ctx, 'token') ?? ''));
@@ -211,7 +213,7 @@ export function linkRoute(context: SignInPages): void {
     return seeOther(ctx, '/oauth/interaction/account');
   });
 
-  async function sendLink(ctx: AppContext, token: string, faults?: Faults): Promise<void> {
+  async function sendLink(ctx: RequestContext, token: string, faults?: Faults): Promise<void> {
     const { member, organizationName } = await store.read((db) => readSignInLink(db, token, reading()));
     sendPage(ctx, {
       title: 'Welcome',
@@ -238,7 +240,8 @@ const MAX_NAME = 256;
 
 /** Becoming a member by the link of an invitation. As with links to sign in, only the form uses it up. */
 export function invitationRoute(context: SignInPages): void {
-  const { pages, store, clock, peppers } = context;
+  const { pages } = context;
+  const { store, clock, peppers } = context.app;
   const reading = () => ({ now: clock.now(), peppers });
 
   pages.get('/oauth/interaction/invitation', (ctx) =>
@@ -267,7 +270,7 @@ export function invitationRoute(context: SignInPages): void {
     readonly faults?: Faults;
   }
 
-  async function sendInvitation(ctx: AppContext, { token, name = '', faults }: Shown): Promise<void> {
+  async function sendInvitation(ctx: RequestContext, { token, name = '', faults }: Shown): Promise<void> {
     const { email, role, organizationName } = await store.read((db) => readOpenInvitation(db, token, reading()));
     sendPage(ctx, {
       title: 'Invitation',

@@ -16,23 +16,28 @@ import { OneTime } from '../../domain/identity.ts';
 import { Turns } from '../../domain/turns.ts';
 import { validator } from '../../lib/schemas.ts';
 import { findPasskeyByCredential } from '../../store/sign-in/sign-in-records.ts';
+import type { PagesContext } from '../app-context.ts';
 import { jsonBody } from '../body.ts';
 import { MAX_FORM_BYTES } from '../pages/form.ts';
 import { ASSETS, type AssetName, seeOther } from '../pages/html.ts';
 import { type Pages, sessionOf } from '../pages/pages.ts';
-import type { AppContext, AppMiddleware } from '../state.ts';
+import type { AppMiddleware, RequestContext } from '../state.ts';
 import { accountRoute } from './account-page.ts';
-import { passkeyPlace, personOf, type SignInDeps, type SignInPages, signIn } from './sign-in-context.ts';
+import { passkeyPlace, personOf, type SignInPages, signIn } from './sign-in-context.ts';
 import { afterSignIn, invitationRoute, linkRoute, signInRoute } from './sign-in-page.ts';
 
 /**
  * The pages on which members sign in and look after that, on both listeners. They are for people: `/openapi.json` does not describe
  * them, and the README of `src/http` does.
  */
-export function signInRoutes(pages: Pages, deps: SignInDeps): void {
+export function signInRoutes(
+  pages: Pages,
+  app: PagesContext,
+  { hasApplications }: Pick<SignInPages, 'hasApplications'>,
+): void {
   // One at a time on each listener: a hash takes 19 MB, and one of the four threads that files and names are waiting for, too.
   const turns = new Turns({ what: 'sign-ins', maxWaiting: 32, maxWaitingEach: 8, maxWaitMs: 10_000 });
-  const context = { ...deps, pages, turns };
+  const context = { app, pages, turns, hasApplications };
   assetRoutes(pages);
   signInRoute(context);
   linkRoute(context);
@@ -46,27 +51,28 @@ type Challenges = OneTime<string>;
 
 /** Passkeys: adding, removing, and signing in with one. All but removing is asked for by a script, in JSON. */
 function passkeyRoutes(context: SignInPages): void {
-  const { pages, store, clock, bodyLimits, telemetry } = context;
+  const { pages } = context;
+  const { store, clock, bodyLimits, telemetry } = context.app;
   const { requireSession, checkScript } = pages;
   const body = jsonBody({ ...bodyLimits, bytes: Math.min(bodyLimits.bytes, MAX_FORM_BYTES) }, telemetry);
   const creations: Challenges = new OneTime(clock);
   const uses: Challenges = new OneTime(clock);
 
   /** @throws ApiError 400 */
-  function placeFor(ctx: AppContext): PasskeyPlace {
+  function placeFor(ctx: RequestContext): PasskeyPlace {
     const place = passkeyPlace(ctx, context);
     if (place !== undefined) return place;
     throw invalidRequest('Passkeys work only over HTTPS with a host name, or on localhost.');
   }
 
   /** @throws ApiError 400 */
-  async function takeChallenge(ctx: AppContext, challenges: Challenges): Promise<string> {
+  async function takeChallenge(ctx: RequestContext, challenges: Challenges): Promise<string> {
     const challenge = challenges.take(await pages.csrfToken(ctx));
     if (challenge === undefined) throw invalidRequest('This took too long. Try again.');
     return challenge;
   }
 
-  async function sendOptions(ctx: AppContext, challenges: Challenges, ceremony: ReturnType<typeof passkeyRequest>) {
+  async function sendOptions(ctx: RequestContext, challenges: Challenges, ceremony: ReturnType<typeof passkeyRequest>) {
     const { options, challenge } = await ceremony;
     challenges.put(await pages.csrfToken(ctx), challenge);
     sendScript(ctx, options);
@@ -109,7 +115,7 @@ function passkeyRoutes(context: SignInPages): void {
   });
 }
 
-function sendScript(ctx: AppContext, answer: object): void {
+function sendScript(ctx: RequestContext, answer: object): void {
   ctx.set('cache-control', 'no-store');
   ctx.body = answer;
 }

@@ -6,8 +6,8 @@ import { createUsageReporter } from '../../../src/admin/usage/usage-query.ts';
 import { Rates } from '../../../src/core/caller.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
 import { Turns } from '../../../src/domain/turns.ts';
+import type { Readiness } from '../../../src/http/app-context.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
-import type { Readiness } from '../../../src/http/operational.ts';
 import { listen } from '../../../src/http/server.ts';
 import { Load } from '../../../src/http/state.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
@@ -97,12 +97,15 @@ export async function startManagementServer(readiness: Readiness = async () => u
     keepAliveMs: 15_000,
     telemetry: createTelemetry({ level: 'silent', accessLog: 'off' }),
     rates: unlimitedRates(),
-    load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
     readiness,
     policyStatus: () => policyInForce.status,
-    policyHistory: () => [],
-    hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
-    allowedOrigins: [],
+    policy: { inForce: () => policyInForce, history: () => [] },
+    management: {
+      load: new Load({ maxInFlight: 100, maxBufferedBytes: 10_000_000 }),
+      hosts: { boundHost: '127.0.0.1', publicUrl: undefined, allowedHosts: [] },
+      allowedOrigins: [],
+      refused: undefined,
+    },
     bodyLimits: { bytes: 200_000, depth: 64, values: 200_000, fields: 10_000 },
     metricsToken: () => undefined,
   });
