@@ -5,7 +5,8 @@ import { SANDBOX } from '../domain/provider.ts';
 import { isPast } from '../domain/time.ts';
 import type { ChatRequest } from '../generated/types.ts';
 import type { CoreContext } from './core-context.ts';
-import { actionOf, type ListCaller } from './reachable.ts';
+import { actionOf } from './operations.ts';
+import type { ListCaller } from './reachable.ts';
 import { serves } from './resolve.ts';
 
 /** The request's `model` that leaves the choice to the gateway. */

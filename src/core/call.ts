@@ -17,8 +17,9 @@ import type { Telemetry } from '../telemetry/telemetry.ts';
 import { type CallContext, type Permitted, type Principal, toApiError } from './authorize.ts';
 import type { Rates } from './caller.ts';
 import { AMOUNTS, type Charge, type Cost, costOf, withCharges } from './cost.ts';
+import { boundOf, type Demand } from './operations.ts';
 import type { AliasOrder, Target } from './reach.ts';
-import { boundOf, type CallBounds, type Demand, mostOf, type OutputLimit } from './worst-case.ts';
+import { type CallBounds, mostOf, type OutputLimit } from './worst-case.ts';
 
 /** The parts of the process in which a call leaves its row, its figures and its tokens. */
 interface CallDeps {

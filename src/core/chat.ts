@@ -22,13 +22,14 @@ import {
 } from './chat-answer.ts';
 import type { CoreContext } from './core-context.ts';
 import { chatUsage, costOf } from './cost.ts';
+import type { Demand } from './operations.ts';
 import { Produced } from './provider-answer.ts';
 import type { ListCaller } from './reachable.ts';
 import { type FindUnsupported, type Resolved, resolve, takers } from './resolve.ts';
 import { openCall, permit, recordCacheHit, serveWhole } from './route.ts';
 import { streamChat } from './stream-chat.ts';
 import { exchange } from './target-exchange.ts';
-import { chatDemand, type Demand } from './worst-case.ts';
+import { chatDemand } from './worst-case.ts';
 
 /**
  * The one way to complete a chat, for every door: resolve, decide, open the call, route, settle.

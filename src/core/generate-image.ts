@@ -10,12 +10,13 @@ import type { CallContext, Principal } from './authorize.ts';
 import { type Call, type CallFacts, callMetadata } from './call.ts';
 import type { CoreContext } from './core-context.ts';
 import { type Cost, costFields } from './cost.ts';
+import type { Demand } from './operations.ts';
 import { madeImages, type ProviderJson, type ReadAnswer, WrittenAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
 import { resolve } from './resolve.ts';
 import { openCall, permit, serveWhole } from './route.ts';
 import { type ExchangeLimits, endpointOf, exchange, exchangeWhole } from './target-exchange.ts';
-import { type Demand, imageDemand } from './worst-case.ts';
+import { imageDemand } from './worst-case.ts';
 
 /** A whole answer, or a stream; nothing of a stream is asked of the upstream before its first event is asked for. */
 type ImageOutcome =

@@ -8,8 +8,9 @@ import type { Mapping } from '../domain/model.ts';
 import type { Alias } from '../domain/provider.ts';
 import type { ModelList } from '../generated/types.ts';
 import type { CoreContext } from './core-context.ts';
+import { actionOf } from './operations.ts';
 import { expanded, type Reach } from './reach.ts';
-import { actionOf, type ListCaller } from './reachable.ts';
+import type { ListCaller } from './reachable.ts';
 import { meaningOf, type OwnModels } from './resolve.ts';
 
 interface ListedModels {

@@ -11,8 +11,8 @@ import { inputDocument } from '../policy/input-document.ts';
 import type { Pdp } from '../policy/pdp.ts';
 import type { Store } from '../store/store.ts';
 import { type Documents, type Principal, policyRevision, tellDenial } from './authorize.ts';
+import { actionOf, isPriced } from './operations.ts';
 import type { FindReach, Reach } from './reach.ts';
-import { isPriced } from './worst-case.ts';
 
 interface ReachableDeps {
   readonly catalog: Catalog;
@@ -86,12 +86,6 @@ export function createFindReachable({ catalog, findReach, documents, pdp }: Reac
 
 /** Candidates in one evaluation: its cost grows with their square (src/core/README.md, "lists"). */
 const BATCH = 64;
-
-/** Each model is judged for the action that it serves. */
-export function actionOf({ outputModalities }: Mapping): PolicyInput['action'] {
-  if (outputModalities.includes('moderation')) return 'moderation';
-  return outputModalities.includes('image') ? 'image' : 'chat';
-}
 
 /**
  * Subjects whose rules apply, and the address of the call: canonical, or null when unknown. For a question about one call, also

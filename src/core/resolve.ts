@@ -2,12 +2,12 @@ import type { Catalog } from '../catalog/catalog.ts';
 import { type ApiError, invalidRequest, modelNotFound, unsupportedParameter } from '../domain/errors.ts';
 import type { Mapping } from '../domain/model.ts';
 import { SANDBOX } from '../domain/provider.ts';
-import type { PolicyInput } from '../generated/types.ts';
 import { nearest } from '../lib/text.ts';
 import type { Provider } from '../providers/providers.ts';
-import type { Adapter, Unsupported } from '../providers/wire/adapter.ts';
+import type { Unsupported } from '../providers/wire/adapter.ts';
 import type { Principal } from './authorize.ts';
 import type { CoreContext } from './core-context.ts';
+import { type Action, OPERATIONS } from './operations.ts';
 import { type AliasOrder, expanded, type FindReach, noModelServed, type Reach } from './reach.ts';
 import type { ListCaller } from './reachable.ts';
 
@@ -59,7 +59,7 @@ export const unknownModel = (model: string, known: Iterable<string>): ApiError =
 async function namesFor(
   { catalog, findReachable }: Pick<CoreContext, 'catalog' | 'findReachable'>,
   caller: ListCaller,
-  action: PolicyInput['action'],
+  action: Action,
 ): Promise<readonly string[]> {
   const { reach, mappings, usable } = await findReachable(caller);
   const isUseful = (mapping: Mapping): boolean =>
@@ -97,14 +97,14 @@ export function meaningOf(name: string, catalog: Catalog, reach: OwnModels): rea
 export async function resolve(
   app: Pick<CoreContext, 'catalog' | 'findReach' | 'findReachable'>,
   model: string,
-  action: PolicyInput['action'],
+  action: Action,
   caller: ListCaller,
   findUnsupported: FindUnsupported = () => undefined,
 ): Promise<Resolved> {
   const { catalog, findReach } = app;
   const reach = await findReach(caller.principal);
-  // The model that moderates is the operator's choice, never a caller's.
-  const alias = action === 'moderation' ? undefined : reach.aliases.get(model);
+  // An alias is a caller's name for a model, never the operator's.
+  const alias = OPERATIONS[action].modelParam === null ? undefined : reach.aliases.get(model);
   const order = alias && expanded(alias, (name) => meaningOf(name, catalog, reach));
   const mappings = order === undefined ? meaningOf(model, catalog, reach) : order.mappings;
   if (mappings === undefined) throw unknownModel(model, await namesFor(app, caller, action));
@@ -141,29 +141,16 @@ export function takers(
   return taking;
 }
 
-/** The service that an action needs of a model, in the words of a refusal. */
-const SERVICE: Readonly<Record<PolicyInput['action'], string>> = {
-  chat: 'complete chats',
-  image: 'make images',
-  moderation: 'moderate',
-};
-
-/** Whether what a model gives is what an action asks for. Models that draw complete chats too, with the picture in the message. */
-export const gives = ({ outputModalities }: Mapping, action: PolicyInput['action']): boolean =>
-  action === 'chat' ? !outputModalities.includes('moderation') : outputModalities.includes(action);
-
-/** Whether a provider's wire format has the operation. */
-const speaks = ({ images, moderations }: Adapter, action: Exclude<PolicyInput['action'], 'chat'>): boolean =>
-  (action === 'image' ? images : moderations) !== undefined;
-
-/** Whether a mapping can serve the action. All the ways to call it speak one wire format, and each of those completes chats. */
-export const serves = (mapping: Mapping, action: PolicyInput['action'], reach: Reach): boolean =>
-  gives(mapping, action) &&
-  (action === 'chat' || reach.targets(mapping).every(({ provider }) => speaks(provider.adapter, action)));
+/** Whether a mapping can serve the action. All the ways to call it speak one wire format. */
+export function serves(mapping: Mapping, action: Action, reach: Reach): boolean {
+  const { gives, speaks } = OPERATIONS[action];
+  if (!gives(mapping)) return false;
+  return speaks === undefined || reach.targets(mapping).every(({ provider }) => speaks(provider.adapter));
+}
 
 /** A request to a model that cannot serve it. The one that moderates was not chosen by the caller. */
-export const doesNotServe = (model: string, action: PolicyInput['action']): ApiError =>
-  invalidRequest(`The model \`${model}\` does not ${SERVICE[action]}.`, action === 'moderation' ? null : '/model');
+export const doesNotServe = (model: string, action: Action): ApiError =>
+  invalidRequest(`The model \`${model}\` does not ${OPERATIONS[action].service}.`, OPERATIONS[action].modelParam);
 
 /** The alias that answers chats which name no model. */
 const DEFAULT_ALIAS = 'default';

@@ -19,6 +19,7 @@ import {
 } from './call.ts';
 import type { CoreContext } from './core-context.ts';
 import type { Charge, Cost } from './cost.ts';
+import type { Demand } from './operations.ts';
 import { inOrder, type Reach, type Target } from './reach.ts';
 import {
   cutByUs,
@@ -29,7 +30,7 @@ import {
   loggedFailure,
   toUpstreamError,
 } from './target-exchange.ts';
-import { CallBounds, type Demand } from './worst-case.ts';
+import { CallBounds } from './worst-case.ts';
 
 /** The row of a new call with its decision, whose id the caller's log learns at once. */
 function newCall({ principal, context, action, requestedModel, stream }: CallFacts, decision: Decision): NewCall {

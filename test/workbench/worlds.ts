@@ -1,7 +1,7 @@
 /** Small random worlds: one organization, two members, three keys, over a catalogue of a few mappings that collide. */
 import fc from 'fast-check';
 import { type Catalog, catalogOf } from '../../src/catalog/catalog.ts';
-import { actionOf } from '../../src/core/reachable.ts';
+import { actionOf } from '../../src/core/operations.ts';
 import { canonicalAddress } from '../../src/domain/address.ts';
 import { type Mapping, mappingNames } from '../../src/domain/model.ts';
 import type { OrganizationProviders, SealedProviderKey, TagSet } from '../../src/domain/provider.ts';

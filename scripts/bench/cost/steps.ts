@@ -62,6 +62,7 @@ export const OURS: readonly Place[] = [
   ['settle', '/src/core/call.ts'],
   ['settle', '/src/core/cost.ts'],
   ['settle', '/src/core/worst-case.ts'],
+  ['settle', '/src/core/operations.ts'],
   [
     'settle',
     '/src/core/provider-answer.ts',

@@ -1,9 +1,10 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { AUTO, choicesFor, choose, nothingFits } from '../../core/auto.ts';
 import type { RequestFacts } from '../../core/call.ts';
+import { actionOf, OPERATIONS } from '../../core/operations.ts';
 import { noModelServed } from '../../core/reach.ts';
-import { actionOf, type ListScope, permittedIds } from '../../core/reachable.ts';
-import { doesNotServe, gives, noCredential, retired, unknownModel } from '../../core/resolve.ts';
+import { type ListScope, permittedIds } from '../../core/reachable.ts';
+import { doesNotServe, noCredential, retired, unknownModel } from '../../core/resolve.ts';
 import { canonicalAddress } from '../../domain/address.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import { comparePrice, type Mapping } from '../../domain/model.ts';
@@ -77,7 +78,7 @@ function readCallMeaning(world: World, caller: Caller, call: EvaluateCall, now: 
   const [first] = meantNow;
   if (first === undefined) throw alias === undefined ? retired(model, world.catalog) : noModelServed(model);
   const action = call.action ?? actionOf(first);
-  const serving = meantNow.filter((mapping) => gives(mapping, action));
+  const serving = meantNow.filter((mapping) => OPERATIONS[action].gives(mapping));
   if (serving.length === 0 && hasCredential) throw doesNotServe(model, action);
   const candidates = serving.length > 0 ? serving : meantNow;
   return { action, model, alias, candidates, withoutCredential, hasCredential };

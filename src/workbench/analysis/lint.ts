@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { didYouMean, KnownNames } from '../../core/known-names.ts';
-import { actionOf } from '../../core/reachable.ts';
+import { actionOf } from '../../core/operations.ts';
 import { parseRange } from '../../domain/address.ts';
 import { byList, effectOf, entriesOf, kindOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { withName } from '../../domain/id.ts';

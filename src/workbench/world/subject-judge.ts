@@ -1,4 +1,5 @@
-import { actionOf, listInputs } from '../../core/reachable.ts';
+import { actionOf } from '../../core/operations.ts';
+import { listInputs } from '../../core/reachable.ts';
 import { type AddressRange, parseRange } from '../../domain/address.ts';
 import { effectOf, entriesOf, factsOf, kindOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import { type Mapping, mappingNames, type Prices, TEXT_ONLY } from '../../domain/model.ts';

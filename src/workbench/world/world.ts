@@ -1,6 +1,7 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { policyTime, type RequestFacts, worstCases } from '../../core/call.ts';
-import { chatDemand, type Demand, imageDemand, MODERATION_DEMAND } from '../../core/worst-case.ts';
+import type { Demand } from '../../core/operations.ts';
+import { chatDemand, imageDemand, MODERATION_DEMAND } from '../../core/worst-case.ts';
 import { invalidRequest } from '../../domain/errors.ts';
 import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';

@@ -1,13 +1,11 @@
 // The most that a call may cost: what a key with a limit holds back for it.
 import { describe, expect, it } from 'vitest';
+import { boundOf, type Demand, isPriced } from '../../../src/core/operations.ts';
 import {
   ALLOWANCES,
-  boundOf,
   CallBounds,
-  type Demand,
   chatDemand as demandOf,
   imageDemand,
-  isPriced,
   MODERATION_DEMAND,
 } from '../../../src/core/worst-case.ts';
 import { ApiError } from '../../../src/domain/errors.ts';
