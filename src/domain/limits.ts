@@ -4,8 +4,11 @@ import { calendarStart, formatTime, type PeriodUnit, windowEnd } from './time.ts
 /** Pico-dollars in one US dollar. Every amount inside Portcullis is a BigInt count of them (src/domain/README.md, "money"). */
 export const PICO_PER_USD = 1_000_000_000_000n;
 
-/** The largest amount accepted or kept: 9,000,000 USD, which still fits a signed 64-bit integer. */
-export const MAX_AMOUNT = 9_000_000n * PICO_PER_USD;
+/** Most US dollars that an amount or a price per million tokens may be: in pico-dollars, they still fit a signed 64-bit integer. */
+export const MAX_USD = 9_000_000n;
+
+/** The largest amount accepted or kept. */
+export const MAX_AMOUNT = MAX_USD * PICO_PER_USD;
 
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
 
@@ -21,7 +24,7 @@ function parseDecimal(text: string, places: number, param: string | null): bigin
 }
 
 function atMostMaximum(pico: bigint, limit: bigint, param: string | null): bigint {
-  if (pico > limit) throw invalidRequest('An amount may be at most 9000000 USD.', param);
+  if (pico > limit) throw invalidRequest(`An amount may be at most ${MAX_USD} USD.`, param);
   return pico;
 }
 
@@ -45,7 +48,7 @@ export function formatUsd(pico: bigint): string {
  * a JSON number is read by its shortest decimal text. Anything else is a 400 (policy/reference.md, "IAM rules").
  */
 export const parseUsdPerMillion = (price: string | number, param: string | null = null): bigint =>
-  atMostMaximum(parseDecimal(String(price), 6, param), 9_000_000n * 1_000_000n, param);
+  atMostMaximum(parseDecimal(String(price), 6, param), MAX_USD * 1_000_000n, param);
 
 /** The shortest decimal text, in USD per million tokens, of a price in pico-dollars per token. */
 export const formatUsdPerMillion = (picoPerToken: bigint): string => formatUsd(picoPerToken * 1_000_000n);

@@ -31,6 +31,7 @@ export const testFolder = (cwd: string, options: Partial<PolicyTest> = {}): Poli
     paths: ['.'],
     cwd,
     coverage: false,
+    mutate: false,
     ...options,
   });
 

@@ -95,9 +95,10 @@ Examples:
   $ portcullis policy test fixtures/ci.yaml --filter office
   $ portcullis policy test --coverage --kinds-threshold 0
   $ portcullis policy test fixtures --folder rules
+  $ portcullis policy test fixtures --folder rules --mutate
   $ portcullis policy test fixtures --database data --coverage --kinds-threshold 0
 
-Exit code: 0 all passed, 1 a request failed or too little is covered, 2 wrong usage or a fixture that makes no sense.`;
+Exit code: 0 all passed, 1 a request failed, or too little is covered or noticed, 2 wrong usage or a fixture that makes no sense.`;
 
 function parsePercent(text: string): number {
   const percent = Number(text);
@@ -121,6 +122,8 @@ function policyTestCommand(policy: Command, env: Environment): void {
     .option('--coverage', 'every rule, and every rule type in every scope, must decide a request')
     .option('--threshold <percent>', 'how many of the rules must (default: 100)', parsePercent)
     .option('--kinds-threshold <percent>', 'how many rule types by scope must (default: as --threshold)', parsePercent)
+    .option('--mutate', 'change each rule one value at a time: a fixture must notice each change')
+    .option('--mutants-threshold <percent>', 'how many of the changes must be noticed (default: 100)', parsePercent)
     .option('--watch', 'run again whenever a file changes, until Ctrl-C')
     .addOption(new Option('--database <folder>', 'test the rules in this DATA_DIR').conflicts(['rules', 'folder']))
     .addOption(new Option('--rules <file>', 'test the rules of this exported document').conflicts('folder'))

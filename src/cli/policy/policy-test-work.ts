@@ -19,7 +19,7 @@ import {
 } from '../../workbench/fixtures/fixture-reports.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
 import { liveRules, type TestedRules } from '../../workbench/fixtures/live-rules.ts';
-import { checkCoverage, type Thresholds } from '../../workbench/fixtures/run-fixtures.ts';
+import { checkCoverage, mutantFault, type Thresholds } from '../../workbench/fixtures/run-fixtures.ts';
 import { changeIn, type PolicyTestResult, type Stage, testPolicy } from '../../workbench/fixtures/test-policy.ts';
 import { folderRules } from '../../workbench/folder/folder-rules.ts';
 import { readPolicyFolder } from '../../workbench/folder/policy-folder.ts';
@@ -36,6 +36,8 @@ export interface PolicyTestOptions {
   readonly coverage?: true;
   readonly threshold?: number;
   readonly kindsThreshold?: number;
+  readonly mutate?: true;
+  readonly mutantsThreshold?: number;
   readonly watch?: true;
   readonly database?: string;
   readonly rules?: string;
@@ -68,6 +70,9 @@ export async function runPolicyTest(
   if (missing !== undefined) throw new UsageError(`There is no file or folder ${missing}.`);
   if (!options.coverage && (options.threshold ?? options.kindsThreshold) !== undefined) {
     throw new UsageError('A threshold goes with --coverage.');
+  }
+  if (!options.mutate && options.mutantsThreshold !== undefined) {
+    throw new UsageError('--mutants-threshold goes with --mutate.');
   }
   if (given.length === 0 && !options.json && !options.junit) print(`Testing ${paths.join(' and ')}.`);
   const task = { env, paths, cwd, options, pdp: createPdp(await testedBundle(env, options)) };
@@ -103,6 +108,7 @@ function run(task: Task, sources: FixtureSources): PolicyTestResult {
     reading: progressBar('Reading files'),
     running: progressBar('Running fixtures'),
     measuring: progressBar('Measuring coverage'),
+    mutating: progressBar('Changing rules'),
   };
   try {
     return testPolicy({
@@ -112,6 +118,7 @@ function run(task: Task, sources: FixtureSources): PolicyTestResult {
       paths,
       cwd,
       coverage: options.coverage === true,
+      mutate: options.mutate === true,
       onProgress: (stage, done, all) => bars[stage].show(done, all),
       ...(options.filter === undefined ? {} : { filter: options.filter }),
       ...(rules === undefined ? {} : { rules }),
@@ -162,18 +169,22 @@ function show(report: Report, cwd: string, options: PolicyTestOptions): void {
   else print(textReport(report, { cwd, paint: (colour, text) => styleText(colour, text, { stream: process.stdout }) }));
 }
 
-const thresholdsOf = ({ threshold = 100, kindsThreshold = threshold }: PolicyTestOptions): Thresholds => ({
-  rules: threshold,
-  kinds: kindsThreshold,
-});
+const thresholdsOf = ({
+  threshold = 100,
+  kindsThreshold = threshold,
+  mutantsThreshold = 100,
+}: PolicyTestOptions): Thresholds => ({ rules: threshold, kinds: kindsThreshold, mutants: mutantsThreshold });
 
 function requireSuccess(report: Report, options: PolicyTestOptions): void {
   const failed = report.results.filter(({ status }) => status === 'failed').length;
   if (failed > 0) throw new Error(`${counted(failed, 'fixture')} failed.`);
-  const { coverage } = report;
-  if (coverage === undefined) return;
-  const fault = checkCoverage(coverage, thresholdsOf(options)).find((each) => each.fault !== null)?.fault;
-  if (fault) throw new Error(fault);
+  const { coverage, mutants } = report;
+  const thresholds = thresholdsOf(options);
+  const faults = [
+    ...(coverage === undefined ? [] : checkCoverage(coverage, thresholds).map(({ fault }) => fault)),
+    ...(mutants === undefined ? [] : [mutantFault(mutants, thresholds)]),
+  ].filter((fault) => fault !== null);
+  if (faults.length > 0) throw new Error(faults.join(' '));
 }
 
 async function watching(task: Task): Promise<void> {
