@@ -69,7 +69,7 @@ const namesOf = ({ db, actor }: Workspace, ids: readonly string[]): ReadonlyMap<
   findNames(db, actor.organizationId, ids);
 
 /** The call or decision that a person means by its id, or by that of its request, ours or the caller's own: the last one of that. */
-function idOf(workspace: Workspace, reference: string): string {
+export function callIdOf(workspace: Workspace, reference: string): string {
   const id = isCall(reference) ? reference : findCall(workspace, reference);
   if (id === undefined) throw new Error(`There is no call or request with the id "${reference}".`);
   return id;
@@ -108,7 +108,7 @@ export function decisionCommands(program: Command, env: Environment): void {
     .action((id: string, options: CommonOptions) =>
       inWorkspace(env, 'read', options.org, (workspace) => {
         const { db, actor } = workspace;
-        const decision = getLoggedDecision(db, seenBy(actor), idOf(workspace, id));
+        const decision = getLoggedDecision(db, seenBy(actor), callIdOf(workspace, id));
         const { keyId: key, memberId, projectId } = decision;
         showDecision(decision, namesOf(workspace, [key, memberId, projectId]), options);
       }),
@@ -251,7 +251,7 @@ export function callCommands(program: Command, env: Environment): void {
           return;
         }
         const { db, actor } = workspace;
-        const call = getCall(db, seenBy(actor), idOf(workspace, id));
+        const call = getCall(db, seenBy(actor), callIdOf(workspace, id));
         const { keyId: key, memberId, projectId } = call;
         showCall(call, namesOf(workspace, [key, memberId, projectId]), options);
       }),

@@ -1,4 +1,6 @@
 import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { idLike } from '../../src/domain/id.ts';
 import { build } from '../../src/store/db/sql.ts';
@@ -218,6 +220,71 @@ describe('portcullis decisions export', () => {
     expect(await exported('--provider', 'acme', '--address', '192.0.2.0/24')).toBe(permitted);
     expect(await exported('--rule', rule, '--outcome', 'deny')).toBe(denied);
     expect(await exported('--model', 'small')).toBe('');
+  });
+});
+
+describe('portcullis policy fixture', () => {
+  const FIXTURE = ['policy', 'fixture', 'nightly-7', '-o', 'nightly.yaml'] as const;
+
+  it('writes a decision as a fixture that passes under the rules of today, and under those of the database', async () => {
+    expect(await portcullis.run(...FIXTURE)).toEqual({
+      code: 0,
+      stdout: `Wrote the fixture of ${decisionAt(1)} to nightly.yaml.\n`,
+      stderr: '',
+    });
+    expect(readFileSync(path.join(portcullis.folder, 'nightly.yaml'), 'utf8').split('\n').slice(1)).toEqual([
+      `name: chat with large is decided as ${decisionAt(1)} was`,
+      expect.stringMatching(/^description: What was decided on .*, by the rules that bind the key today\.$/),
+      'given:',
+      '  catalog:',
+      '    models:',
+      '      large:',
+      '        providers:',
+      '          acme: {free: true}',
+      '  members:',
+      '    owner@localhost: {}',
+      '  keys:',
+      `    ${whose.keyId}:`,
+      '      owner: owner@localhost',
+      '      rules:',
+      `        ${rule}:`,
+      '          deny_models: [large]',
+      'requests:',
+      '  model: [acme/large]',
+      '  address: 192.0.2.1',
+      'expect:',
+      '  - model: acme/large',
+      '    deny: key deny_models',
+      `    rules: [${rule}]`,
+      '',
+    ]);
+    const { code, stdout } = await portcullis.run('policy', 'test', 'nightly.yaml');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('1 fixture: 1 passed; 1 request')]);
+    expect((await portcullis.run('policy', 'test', 'nightly.yaml', '--database', portcullis.folder)).code).toBe(0);
+  });
+
+  it('warns when the rules of today decide otherwise, and the fixture then fails', async () => {
+    await portcullis.run('rules', 'remove', rule);
+    expect(await portcullis.run(...FIXTURE)).toEqual({
+      code: 0,
+      stdout: `Wrote the fixture of ${decisionAt(1)} to nightly.yaml.\n`,
+      stderr: `portcullis: Today's rules decide otherwise, so the fixture fails until they decide as then: acme/large.\n`,
+    });
+    expect((await portcullis.run('policy', 'test', 'nightly.yaml')).code).toBe(1);
+  });
+
+  it('refuses an id that names nothing, and a decision whose key is gone', async () => {
+    expect(await portcullis.run('policy', 'fixture', 'nightly-9')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'portcullis: There is no call or request with the id "nightly-9".\n',
+    });
+    await portcullis.run('keys', 'delete', whose.keyId);
+    expect(await portcullis.run('policy', 'fixture', decisionAt(1))).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `portcullis: The key of this decision, ${whose.keyId}, can no longer call the gateway.\n`,
+    });
   });
 });
 

@@ -1,15 +1,19 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { seenBy } from '../../admin/log/log-query.ts';
+import { getLoggedDecision } from '../../admin/log/log-view.ts';
 import { counted } from '../../lib/text.ts';
 import { createPdp, type Pdp } from '../../policy/pdp.ts';
 import { hasDatabase } from '../../store/db/data-dir.ts';
 import { listOf, MAX_BYTES } from '../../workbench/fixtures/fixture-source.ts';
+import { decidedOtherwise, decisionFixture } from '../../workbench/generate/decision-fixture.ts';
 import { fixtureText, type GeneratedFixture, generateFixtures } from '../../workbench/generate/generate-fixtures.ts';
-import { holderId, type RuleHolder, ruleHolders } from '../../workbench/generate/generate-given.ts';
+import { holderId, keyHolder, type RuleHolder, ruleHolders } from '../../workbench/generate/generate-given.ts';
 import { readWorld, type World, type WorldKey } from '../../workbench/world/world.ts';
+import { callIdOf } from '../log-commands.ts';
 import { keyId } from '../record-references.ts';
 import { checkWritable } from '../terminal/arguments.ts';
-import { type ProgressBar, print, printJson, progressBar } from '../terminal/output.ts';
+import { type ProgressBar, print, printJson, progressBar, warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
 import { type Environment, inWorkspace } from '../workspace.ts';
 import { policyOf, worldSources } from './policy-world.ts';
@@ -51,6 +55,39 @@ export async function runGenerate(
   else {
     const place = FILE.test(output) ? output : `${counted(files, 'file')} in ${output}`;
     print(`Wrote ${counted(fixtures, 'fixture')} with ${counted(requests, 'request')} to ${place}.`);
+  }
+}
+
+export interface DecisionFixtureOptions {
+  readonly output?: string;
+  readonly org?: string;
+}
+
+const DECISION_HEADER = `Written by \`portcullis policy fixture\`. What is expected is what was decided then; the rules are those of today.`;
+
+/** Prints a decision as a fixture, or writes it to a new file. @throws Error if its key can no longer call the gateway */
+export async function runDecisionFixture(env: Environment, id: string, options: DecisionFixtureOptions): Promise<void> {
+  const { output } = options;
+  if (output !== undefined) checkWritable(output);
+  const { decision, holder } = await inWorkspace(env, 'read', options.org, (workspace) => {
+    const { db, actor } = workspace;
+    const found = getLoggedDecision(db, seenBy(actor), callIdOf(workspace, id));
+    const world = readWorld(db, workspace.installation(), actor.organizationId);
+    const key = world.keys.get(found.keyId);
+    return { decision: found, holder: key === undefined ? undefined : keyHolder(world, key) };
+  });
+  if (holder === undefined)
+    throw new Error(`The key of this decision, ${decision.keyId}, can no longer call the gateway.`);
+  const fixture = decisionFixture(decision, holder);
+  const text = fixtureText([fixture], DECISION_HEADER);
+  if (output === undefined) print(text.trimEnd());
+  else {
+    writeFileSync(path.resolve(output), text);
+    print(`Wrote the fixture of ${decision.id} to ${output}.`);
+  }
+  const changed = decidedOtherwise(createPdp(policyOf(env)), decision, fixture);
+  if (changed.length > 0) {
+    warn(`Today's rules decide otherwise, so the fixture fails until they decide as then: ${changed.join(', ')}.`);
   }
 }
 

@@ -7,7 +7,7 @@ import type { BundleOptions } from './bundle-work.ts';
 import type { ExportOptions } from './export-work.ts';
 import type { PolicyPullOptions } from './folder-pull.ts';
 import type { PolicyApplyOptions, PolicyPlanOptions } from './folder-work.ts';
-import type { GenerateOptions } from './generate-work.ts';
+import type { DecisionFixtureOptions, GenerateOptions } from './generate-work.ts';
 import type { PolicyTestOptions } from './policy-test-work.ts';
 
 /** `portcullis policy …`. */
@@ -17,6 +17,7 @@ export function policyCommands(program: Command, env: Environment): void {
   analysisCommands(program, policy, env);
   folderCommands(policy, env);
   generateCommand(policy, env);
+  fixtureCommand(policy, env);
   exportCommand(policy, env);
   bundleCommands(policy, env);
 }
@@ -253,6 +254,30 @@ function exportCommand(policy: Command, env: Environment): void {
       // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
       const { runExport } = await import('./export-work.ts');
       await runExport(env, paths, options);
+    });
+}
+
+const FIXTURE_HELP = `
+The id is that of the decision, the call or the request (x-decision-id and x-request-id of the answer), or the one that the caller
+sent as x-request-id. The fixture holds the candidates with the prices and tags of that time, and the rules that bind the key today.
+A warning names the candidates that today's rules decide otherwise.
+
+Examples:
+  $ portcullis policy fixture nightly-7 > policy/cases/nightly.yaml
+  $ portcullis policy test policy/cases/nightly.yaml --database data`;
+
+/** `portcullis policy fixture`. */
+function fixtureCommand(policy: Command, env: Environment): void {
+  policy
+    .command('fixture <id>')
+    .description('Print a decision as a fixture that expects what was decided then.')
+    .option('-o, --output <file>', 'write it to this file; a file that is there is replaced')
+    .option('--org <organization>', 'the organization, where there are several')
+    .addHelpText('after', FIXTURE_HELP)
+    .action(async (id: string, options: DecisionFixtureOptions) => {
+      // Loaded only here, with the policy engine: the other commands start in a fraction of the time.
+      const { runDecisionFixture } = await import('./generate-work.ts');
+      await runDecisionFixture(env, id, options);
     });
 }
 

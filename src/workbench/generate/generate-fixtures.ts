@@ -84,7 +84,7 @@ interface Judged {
 }
 
 /** Every request of a fixture with what the policy makes of it. */
-function judged(pdp: Pdp, fixture: GeneratedFixture): Judged[] {
+export function judged(pdp: Pdp, fixture: GeneratedFixture): Judged[] {
   const place = { file: 'generated', line: 1, column: 1 };
   const document: SourceDocument = { value: fixture, open: () => [], placeOf: () => place };
   const given = readGiven(document, ['given'], fixture.given, () => catalogOf([], systemClock));

@@ -38,6 +38,22 @@ export interface RuleHolder {
 export const holderId = ({ scope, key, member, groups, organization }: RuleHolder): string =>
   key?.id ?? member?.id ?? (scope === 'group' ? groups[0]?.id : undefined) ?? organization.id;
 
+/** A key, with everyone whose rules its calls meet; undefined if the world does not have its organization. */
+export function keyHolder(world: World, key: WorldKey): RuleHolder | undefined {
+  const organization = world.organizations.get(key.organizationId);
+  if (organization === undefined) return undefined;
+  const member = world.members.get(key.memberId);
+  return {
+    scope: 'key',
+    name: key.description === '' ? key.id : key.description,
+    rules: key.rules,
+    organization,
+    groups: groupsOf(world, key.id, key.memberId),
+    key,
+    ...(member === undefined ? {} : { member }),
+  };
+}
+
 /** Everyone in the world who has rules; or a key and those above it. */
 export function ruleHolders(world: World, only?: WorldKey): RuleHolder[] {
   const { organizations, members, keys } = world;
@@ -73,18 +89,7 @@ export function ruleHolders(world: World, only?: WorldKey): RuleHolder[] {
           member,
         }),
       ),
-      ...ofKeys.map((key): RuleHolder => {
-        const member = members.get(key.memberId);
-        return {
-          scope: 'key',
-          name: key.description === '' ? key.id : key.description,
-          rules: key.rules,
-          organization,
-          groups: groupsOf(world, key.id, key.memberId),
-          key,
-          ...(member === undefined ? {} : { member }),
-        };
-      }),
+      ...ofKeys.flatMap((key) => keyHolder(world, key) ?? []),
     ];
     const concerned = only === undefined || only.organizationId === organizationId;
     return concerned ? holders.filter(({ rules }) => rules.length > 0) : [];
