@@ -10,12 +10,12 @@ export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const compileCache = path.join(root, 'node_modules', '.cache', 'portcullis');
 
 /**
- * For glibc, which elsewhere nobody reads: by default it keeps an arena for each of eight threads a core, and puts ever larger
- * buffers into them, where what is freed stays. Under the fuzzer's load 200 MB of 750 were held so.
+ * Settings of glibc's allocator; no other one reads them. By default it keeps an arena for each of eight threads a core, and puts
+ * ever larger buffers into them, where freed memory stays. Under the fuzzer's load 200 MB of 750 were held so.
  */
 const allocator = {
-  MALLOC_ARENA_MAX: '2',
-  MALLOC_MMAP_THRESHOLD_: String(256 * 1024),
+  MALLOC_ARENA_MAX: '1',
+  MALLOC_MMAP_THRESHOLD_: String(128 * 1024),
   MALLOC_TRIM_THRESHOLD_: String(16 * 1024 * 1024),
 };
 

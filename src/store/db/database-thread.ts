@@ -28,7 +28,8 @@ interface DatabaseThreadOptions {
   readonly tooSlow: () => ApiError;
 }
 
-const MAX_OLD_SPACE_MB = 1024;
+/** A thread that reads rows has few new objects at once; without a bound each keeps up to 48 MB for them. */
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 8 };
 
 /** Starts the thread with the first question, and again when it broke or an answer took too long. */
 export function createDatabaseThread<Question extends object, Answer>({
@@ -39,7 +40,7 @@ export function createDatabaseThread<Question extends object, Answer>({
   tooSlow,
 }: DatabaseThreadOptions): DatabaseThread<Question, Answer> {
   const thread = new Thread<Question, ThreadAnswer<Answer>>(
-    () => new Worker(script, { workerData, resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB } }),
+    () => new Worker(script, { workerData, resourceLimits: RESOURCE_LIMITS }),
   );
   let closed = false;
 

@@ -132,7 +132,7 @@ export interface Checkpointer {
 
 /** Transactions between two looks at the log; one of a busy server writes some 30 pages. */
 const LOOK_EVERY = 16;
-const MAX_OLD_SPACE_MB = 64;
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2 };
 
 /**
  * A checkpoint of 4000 pages stops the thread that does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
@@ -155,7 +155,7 @@ export function createCheckpointer(path: string, onFault: (error: unknown) => vo
   function startWorker(): Worker {
     const started = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), {
       workerData: path,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_OLD_SPACE_MB },
+      resourceLimits: RESOURCE_LIMITS,
     });
     started.unref();
     return started.on('error', broke);
