@@ -33,6 +33,7 @@ const RANKS: Record<string, number> = {
   'assembly.ts': 7,
   'container.ts': 7,
   'main.ts': 7,
+  'thread.ts': 7,
   'cli.ts': 7,
   cli: 7,
 };

@@ -1,8 +1,7 @@
-import { Worker } from 'node:worker_threads';
 import { ApiError } from '../domain/errors.ts';
 import type { RoutingAttempt } from '../generated/types.ts';
 import { exceededBound } from '../lib/json.ts';
-import { Threads, ThreadsBusy } from '../lib/threads.ts';
+import { startThread, Threads, ThreadsBusy } from '../lib/threads.ts';
 import type { ParsedJson } from '../net/event-stream.ts';
 import type { GatheredResponse, OutboundResponse } from '../net/exchange.ts';
 import type { OutboundRequest, SendOptions, Transport } from '../net/transport.ts';
@@ -11,7 +10,7 @@ import type { Adapter, Endpoint, WholeTranslation } from '../providers/wire/adap
 import { ANSWER_BOUNDS, parseJson } from '../providers/wire/fields.ts';
 import { fromTransportError, UpstreamError, unreadable } from '../providers/wire/upstream-error.ts';
 import type { AttemptFailure } from '../telemetry/telemetry.ts';
-import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-worker.ts';
+import type { AnswerQuestion, AnswerReply, EventQuestion } from './answer-job.ts';
 import { type AnswerKind, type ReadAnswer, readAnswer } from './provider-answer.ts';
 import type { Target } from './reach.ts';
 
@@ -95,8 +94,6 @@ const READ_HERE_BOUNDS = { ...ANSWER_BOUNDS, values: 20_000 };
 /** Two, so that one organization's large answers do not keep another's waiting. */
 const THREADS = 2;
 const MAX_WAITING = 256;
-/** The young generation would take three times as much by default, and their work gains nothing by it. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 };
 
 /** True for what would stop the serving thread. A small answer is not even looked at. */
 const isLarge = ({ body }: GatheredResponse): boolean =>
@@ -107,7 +104,7 @@ const tooMuch = (): TransportError => new TransportError('too_large', 'the answe
 
 export function createAnswers({ limitMs = 10_000 }: AnswersOptions = {}): Answers {
   const threads = new Threads<AnswerQuestion | EventQuestion, AnswerReply>({
-    start: () => new Worker(new URL('./answer-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS }),
+    start: () => startThread('readAnswers'),
     most: THREADS,
     maxWaiting: MAX_WAITING,
     limitMs,

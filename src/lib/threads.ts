@@ -1,7 +1,79 @@
-import type { Worker } from 'node:worker_threads';
+import { type ResourceLimits, Worker } from 'node:worker_threads';
+
+interface JobTraits {
+  readonly limits: ResourceLimits;
+  /** Where it and the serving thread want the same core, calls come first. */
+  readonly yieldsToCalls: boolean;
+  /** False: nobody waits for an answer. */
+  readonly answers: boolean;
+}
+
+/** Reads rows, of which few live at once: without a bound each of these threads keeps up to 48 MB for new objects. */
+const READER = {
+  limits: { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 8 },
+  yieldsToCalls: true,
+  answers: true,
+} as const;
+
+/** Judges rules. Commands use it, and their user waits. */
+const JUDGE = { limits: {}, yieldsToCalls: false, answers: true } as const;
+
+/** What threads do, with the bounds of each; a thread does one job. The module behind each job stands in src/thread.ts. */
+export const JOBS = {
+  /** The young generation would take three times as much by default, and the work gains nothing by it. */
+  readAnswers: {
+    limits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
+    yieldsToCalls: false,
+    answers: true,
+  },
+  /** The tokenizer's tables are 40 MB of it; the small young generation keeps garbage from adding as much again. */
+  countTokens: {
+    limits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 },
+    yieldsToCalls: false,
+    answers: true,
+  },
+  checkpoint: {
+    limits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2 },
+    yieldsToCalls: true,
+    answers: false,
+  },
+  followCalls: READER,
+  readLog: READER,
+  reportUsage: READER,
+  analyse: READER,
+  judgeSubjects: JUDGE,
+  judgeVerdicts: JUDGE,
+} as const satisfies Record<string, JobTraits>;
+
+export type JobName = keyof typeof JOBS;
+
+/** The work of a thread, in its own module. */
+export interface Job<Question extends object, Answer> {
+  /**
+   * The answer to one question; a job is asked one at a time. What it throws is thrown where it was asked, and ends the thread.
+   * @param handedOver memory of the answer that is handed over and not copied is added to it
+   */
+  answer(question: Question, handedOver: ArrayBuffer[]): Answer | Promise<Answer>;
+}
+
+/** Start data of every thread. */
+export interface ThreadData {
+  readonly name: JobName;
+  /** For the job's `startJob`. */
+  readonly data: object;
+}
+
+/** A thread's message. */
+export type ThreadReply<Answer> = { readonly answer: Answer } | { readonly failure: unknown };
+
+/** Starts a thread that does one job. */
+export const startThread = (name: JobName, data: object = {}): Worker => {
+  const workerData: ThreadData = { name, data };
+  return new Worker(new URL('../thread.ts', import.meta.url), { workerData, resourceLimits: JOBS[name].limits });
+};
 
 export interface ThreadsOptions {
-  /** Starts a thread that answers each message with exactly one message. */
+  /** Starts a thread that answers each message with exactly one `ThreadReply`. */
   readonly start: () => Worker;
   /** Threads at most; each is started when it is first needed. */
   readonly most: number;
@@ -25,7 +97,7 @@ export class ThreadsBusy extends Error {
   override readonly name = 'ThreadsBusy';
 }
 
-interface Job<Question, Answer> {
+interface Waiting<Question, Answer> {
   readonly message: Question;
   readonly asked: AskOptions;
   readonly resolve: (answer: Answer) => void;
@@ -38,7 +110,7 @@ export class Threads<Question extends object, Answer> {
   readonly #idle: Thread<Question, Answer>[] = [];
   readonly #busy = new Map<Thread<Question, Answer>, string>();
   /** By share, the one whose turn is next first. */
-  readonly #waiting = new Map<string, Job<Question, Answer>[]>();
+  readonly #waiting = new Map<string, Waiting<Question, Answer>[]>();
   #jobs = 0;
   #closed = false;
 
@@ -52,7 +124,7 @@ export class Threads<Question extends object, Answer> {
     if (this.#closed || signal.aborted) throw new Error('Nobody waits for the answer.');
     if (this.#jobs >= this.#options.maxWaiting) throw new ThreadsBusy('Too many questions wait for a thread.');
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const job: Job<Question, Answer> = { message, asked, resolve, reject };
+    const job: Waiting<Question, Answer> = { message, asked, resolve, reject };
     const jobs = this.#waiting.get(share);
     if (jobs === undefined) this.#waiting.set(share, [job]);
     else jobs.push(job);
@@ -82,7 +154,7 @@ export class Threads<Question extends object, Answer> {
   }
 
   /** The first question of the first share that has none with a thread; that share's next turn comes last. */
-  #next(): Job<Question, Answer> | undefined {
+  #next(): Waiting<Question, Answer> | undefined {
     const served = new Set(this.#busy.values());
     for (const [share, jobs] of this.#waiting) {
       if (served.has(share)) continue;
@@ -95,7 +167,7 @@ export class Threads<Question extends object, Answer> {
     return undefined;
   }
 
-  #forget(job: Job<Question, Answer>): void {
+  #forget(job: Waiting<Question, Answer>): void {
     const jobs = this.#waiting.get(job.asked.share) ?? [];
     const place = jobs.indexOf(job);
     if (place === -1) return;
@@ -107,7 +179,7 @@ export class Threads<Question extends object, Answer> {
 
   async #run(
     thread: Thread<Question, Answer>,
-    { message, asked, resolve, reject }: Job<Question, Answer>,
+    { message, asked, resolve, reject }: Waiting<Question, Answer>,
   ): Promise<void> {
     this.#busy.set(thread, asked.share);
     try {
@@ -134,7 +206,7 @@ export class ThreadTimeout extends Error {
 }
 
 /**
- * A thread that answers each message with exactly one message, one question at a time. It starts with the first question, and
+ * A thread that answers each message with exactly one `ThreadReply`, one question at a time. It starts with the first question, and
  * again after it died. While it has no question, it keeps no process alive.
  */
 export class Thread<Question extends object, Answer> {
@@ -145,11 +217,11 @@ export class Thread<Question extends object, Answer> {
     this.#start = start;
   }
 
-  /** @throws ThreadTimeout, or an Error when the thread ended; either way the next question gets another thread */
+  /** @throws ThreadTimeout, an Error when the thread ended, or what the job threw; the next question gets another thread */
   async ask(question: Question, { limitMs, bytes }: ThreadQuestion = {}): Promise<Answer> {
     this.#worker ??= this.#started();
     const worker = this.#worker;
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadReply<Answer>>();
     const ended = (cause: unknown): void => reject(new Error('The thread ended without an answer.', { cause }));
     const late = (): void => reject(new ThreadTimeout(`The thread took longer than ${limitMs} ms.`));
     const timer = limitMs === undefined ? undefined : setTimeout(late, limitMs);
@@ -157,7 +229,9 @@ export class Thread<Question extends object, Answer> {
     worker.ref();
     try {
       worker.postMessage(question, bytes?.buffer instanceof ArrayBuffer ? [bytes.buffer] : []);
-      return await promise;
+      const reply = await promise;
+      if ('failure' in reply) throw reply.failure;
+      return reply.answer;
     } catch (error) {
       await worker.terminate(); // It may still compute, or be broken.
       throw error;

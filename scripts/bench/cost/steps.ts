@@ -75,7 +75,7 @@ export const OURS: readonly Place[] = [
   ['commit', '/src/store/store.ts', /^(?:enqueue|flush|run|#\w+)$/],
   // But for `Freshness`, which works for the step that asks it.
   ['commit', '/src/store/db/database.ts', /^(?!(?:epoch|during|get|#look|#endTurn)$)/],
-  ['commit', '/src/store/db/checkpoint-worker.ts'],
+  ['commit', '/src/store/db/checkpoint-job.ts'],
   ['send', '/src/core/route.ts'],
   ['send', '/src/core/target-exchange.ts'],
   ['send', '/src/core/chat-answer.ts', /^(?:outboundChat|droppedIn|producedBy)$/],

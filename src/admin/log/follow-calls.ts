@@ -21,7 +21,7 @@ const LAST_MS = 10_000;
 /** Among those who take turns. */
 const CALLER = 'what follows calls';
 
-export interface FollowWorkerData {
+export interface FollowJobData {
   readonly databasePath: string;
   /** Undefined: decisions are not written to a file. */
   readonly decisionFile?: DecisionFileOptions | undefined;
@@ -38,7 +38,7 @@ export interface FollowAnswer {
   readonly file?: FileProgress | undefined;
 }
 
-interface FollowingDeps extends FollowWorkerData {
+interface FollowingDeps extends FollowJobData {
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly turns: Turns;
   readonly telemetry: Pick<Telemetry, 'warn' | 'info' | 'reported' | 'decisionsFiled'>;
@@ -62,10 +62,10 @@ export function startFollowingCalls({
   everyMs = 5000,
   fileEveryMs = 1000,
 }: FollowingDeps): () => Promise<void> {
-  const workerData: FollowWorkerData = { databasePath, decisionFile };
+  const data: FollowJobData = { databasePath, decisionFile };
   const thread = createDatabaseThread<FollowQuestion, FollowAnswer>({
-    script: new URL('./follow-worker.ts', import.meta.url),
-    workerData,
+    job: 'followCalls',
+    data,
     turns,
     limitMs: LIMIT_MS,
     tooSlow: () => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`),

@@ -18,7 +18,7 @@ export type LogQuestion =
   | (RefusedListRequest & { readonly what: 'requests' })
   | { readonly what: 'evidence'; readonly request: EvidenceRequest };
 
-export interface LogWorkerData {
+export interface LogJobData {
   readonly databasePath: string;
 }
 
@@ -29,17 +29,17 @@ export interface LogReader {
   close(): Promise<void>;
 }
 
-interface LogReaderOptions extends LogWorkerData {
+interface LogReaderOptions extends LogJobData {
   readonly turns: Turns;
 }
 
 const LIMIT_MS = 30_000;
 
 export function createLogReader({ databasePath, turns }: LogReaderOptions): LogReader {
-  const workerData: LogWorkerData = { databasePath };
+  const data: LogJobData = { databasePath };
   const thread = createDatabaseThread<LogQuestion, Uint8Array>({
-    script: new URL('./log-worker.ts', import.meta.url),
-    workerData,
+    job: 'readLog',
+    data,
     turns,
     limitMs: LIMIT_MS,
     tooSlow: () =>

@@ -115,7 +115,7 @@ export interface ReportedUsage {
   readonly nextCursor: string | null;
 }
 
-export interface UsageWorkerData {
+export interface UsageJobData {
   readonly databasePath: string;
 }
 
@@ -126,17 +126,17 @@ export interface UsageReporter {
   close(): Promise<void>;
 }
 
-interface UsageReporterOptions extends UsageWorkerData {
+interface UsageReporterOptions extends UsageJobData {
   readonly turns: Turns;
   /** Milliseconds that one page may take. */
   readonly limitMs?: number;
 }
 
 export function createUsageReporter({ databasePath, turns, limitMs = 30_000 }: UsageReporterOptions): UsageReporter {
-  const workerData: UsageWorkerData = { databasePath };
+  const data: UsageJobData = { databasePath };
   const thread = createDatabaseThread<UsageRequest, ReportedUsage>({
-    script: new URL('./usage-worker.ts', import.meta.url),
-    workerData,
+    job: 'reportUsage',
+    data,
     turns,
     limitMs,
     tooSlow: () =>

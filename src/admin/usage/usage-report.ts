@@ -1,11 +1,12 @@
 import { formatUsd } from '../../domain/limits.ts';
 import { DAY, formatTime, HOUR } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
-import type { Database } from '../../store/db/database.ts';
+import { type Database, openDatabase } from '../../store/db/database.ts';
+import { databaseJob } from '../../store/db/database-thread.ts';
 import { unknownCursor } from '../../store/db/records.ts';
 import { COUNTS, prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
-import type { UsageRequest } from './usage-query.ts';
+import type { ReportedUsage, UsageJobData, UsageRequest } from './usage-query.ts';
 
 /** End of a page: the start of its last row's hour or day, and the row's dimensions. */
 type PageStart = readonly [start: number, ...of: (string | null)[]];
@@ -183,3 +184,12 @@ const cellOf = (row: UsageRow, column: keyof UsageRow): string =>
 /** The rows as RFC 4180 has them, with a header. */
 export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
   line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => cellOf(row, column)))).join('');
+
+export function startJob({ databasePath }: UsageJobData) {
+  const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
+  return databaseJob((request: UsageRequest): ReportedUsage => {
+    const report = usageReport(db, request);
+    const text = request.format === 'csv' ? usageCsv(report) : JSON.stringify(report);
+    return { bytes: new TextEncoder().encode(text), nextCursor: report.nextCursor };
+  });
+}

@@ -12,13 +12,8 @@ import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { databasePath } from '../../store/db/data-dir.ts';
 import { bundleInFile } from '../../workbench/bundles/bundle-source.ts';
-import { createVerdictJudge } from '../../workbench/replay/judge-again.ts';
-import {
-  judgeVerdictsByThreads,
-  rulesOf,
-  type VerdictWorkerData,
-  WORTH_VERDICT_THREADS,
-} from '../../workbench/replay/judge-threads.ts';
+import { createVerdictJudge, type VerdictJobData } from '../../workbench/replay/judge-again.ts';
+import { judgeVerdictsByThreads, ruleWorldOf, WORTH_VERDICT_THREADS } from '../../workbench/replay/judge-threads.ts';
 import {
   type BegunReplay,
   beginReplay,
@@ -77,7 +72,7 @@ async function replay(env: Environment, options: ReplayOptions): Promise<ReplayR
 interface Begun {
   readonly begun: BegunReplay;
   /** With what threads judge; undefined: all is judged. */
-  readonly rest: VerdictWorkerData | undefined;
+  readonly rest: VerdictJobData | undefined;
 }
 
 /** Finds what is to be judged again, and judges it here if it is little. */
@@ -89,7 +84,7 @@ function begin(bundle: PolicyBundle, workspace: Workspace, options: ReplayOption
     const judging = replayBy(pdp, world, by, warnings);
     const begun = beginReplay(db, judging, scopeOf(workspace, options), show);
     if (begun.verdicts.length >= WORTH_VERDICT_THREADS) {
-      const rules = by === 'recorded' ? null : rulesOf(world);
+      const rules = by === 'recorded' ? null : ruleWorldOf(world);
       return { begun, rest: { databasePath: databasePath(config.dataDir), bundle, rules } };
     }
     for (const judged of createVerdictJudge(db, judging)(begun.verdicts)) begun.take(judged);

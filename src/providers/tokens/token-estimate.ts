@@ -1,7 +1,7 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { guessTokens } from '../../domain/usage.ts';
-import { Threads } from '../../lib/threads.ts';
-import type { CountAnswer, Counted, CountMessage } from './token-estimate-worker.ts';
+import { startThread, Threads } from '../../lib/threads.ts';
+import type { CountAnswer, Counted, CountMessage } from './count-tokens.ts';
 import { characterEnd } from './token-pieces.ts';
 
 /** Text whose tokens are to be counted. */
@@ -41,22 +41,15 @@ export interface TokenEstimatorOptions {
 
 const MAX_CHARACTERS = 1024 * 1024;
 
-/** The tokenizer's tables are 40 MB of it; the small young generation keeps garbage from adding as much again. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 };
-
 /** Calls are counted in their order, for all organizations together. */
 const EVERYONE = '';
-
-/** Starts the thread that counts. */
-export const startTokenWorker = (): Worker =>
-  new Worker(new URL('./token-estimate-worker.ts', import.meta.url), { resourceLimits: RESOURCE_LIMITS });
 
 /** One thread, started when it is first needed, and again after it died. */
 export function createTokenEstimator({
   budgetMs = 250,
   limitMs = 10_000,
   maxWaiting = 256,
-  startWorker = startTokenWorker,
+  startWorker = () => startThread('countTokens'),
 }: TokenEstimatorOptions = {}): TokenEstimator {
   const threads = new Threads<CountMessage, CountAnswer>({ start: startWorker, most: 1, maxWaiting, limitMs });
 

@@ -1,8 +1,6 @@
-import os from 'node:os';
-import { parentPort, Worker } from 'node:worker_threads';
 import { ApiError, clientLeft } from '../../domain/errors.ts';
 import type { Turns } from '../../domain/turns.ts';
-import { Thread, ThreadTimeout } from '../../lib/threads.ts';
+import { type Job, type JobName, startThread, Thread, ThreadTimeout } from '../../lib/threads.ts';
 
 /** A second thread that answers questions about the database, on a connection of its own. */
 interface DatabaseThread<Question, Answer> {
@@ -17,9 +15,9 @@ interface DatabaseThread<Question, Answer> {
 }
 
 interface DatabaseThreadOptions {
-  /** Calls `answerQuestions`. */
-  readonly script: URL;
-  readonly workerData: object;
+  /** Its `startJob` returns what `databaseJob` makes. */
+  readonly job: JobName;
+  readonly data: object;
   /** Shared by all threads of a process: whatever one of them takes, the serving thread and a core stay free. */
   readonly turns: Turns;
   /** Milliseconds that one answer may take. */
@@ -28,20 +26,15 @@ interface DatabaseThreadOptions {
   readonly tooSlow: () => ApiError;
 }
 
-/** A thread that reads rows has few new objects at once; without a bound each keeps up to 48 MB for them. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 8 };
-
 /** Starts the thread with the first question, and again when it broke or an answer took too long. */
 export function createDatabaseThread<Question extends object, Answer>({
-  script,
-  workerData,
+  job,
+  data,
   turns,
   limitMs,
   tooSlow,
 }: DatabaseThreadOptions): DatabaseThread<Question, Answer> {
-  const thread = new Thread<Question, ThreadAnswer<Answer>>(
-    () => new Worker(script, { workerData, resourceLimits: RESOURCE_LIMITS }),
-  );
+  const thread = new Thread<Question, ThreadAnswer<Answer>>(() => startThread(job, data));
   let closed = false;
 
   async function run(question: Question): Promise<Answer> {
@@ -104,34 +97,22 @@ const internalError = (error: unknown): ApiError =>
   new ApiError(500, 'internal_error', 'An internal error occurred.', { cause: error });
 
 /**
- * The other end of a `DatabaseThread`: answers what it is sent, one question at a time.
- * @param toApiError the error for the caller for the thread's own kinds of errors; undefined: a 500
+ * The other end of a `DatabaseThread`: errors reach the caller as `ApiError`s.
+ * @param toApiError the error for the caller for the job's own kinds of errors; undefined: a 500
  */
-export function answerQuestions<Question, Answer>(
+export function databaseJob<Question extends object, Answer>(
   answer: (question: Question) => Answer | Promise<Answer>,
   toApiError: (error: unknown) => ApiError | undefined = () => undefined,
-): void {
-  async function tryAnswer(question: Question): Promise<ThreadAnswer<Answer>> {
-    try {
-      return { answer: await answer(question) };
-    } catch (error) {
-      const refusal = error instanceof ApiError ? error : (toApiError(error) ?? internalError(error));
-      const { status, code, message, param, cause } = refusal;
-      return { refusal: { status, code, message, param, text: cause instanceof Error ? cause.stack : undefined } };
-    }
-  }
-  yieldToOthers();
-  parentPort?.on('message', (question: Question) => {
-    void tryAnswer(question).then((answered) => parentPort?.postMessage(answered));
-  });
-}
-
-const BELOW_NORMAL = os.constants.priority.PRIORITY_BELOW_NORMAL;
-
-/**
- * For threads other than the serving one: where both want the same core, calls come first. Only Linux has a priority for each thread;
- * elsewhere it is the process's. A process that was started with a lower one keeps it: to raise it is not allowed.
- */
-export function yieldToOthers(): void {
-  if (process.platform === 'linux' && os.getPriority() < BELOW_NORMAL) os.setPriority(BELOW_NORMAL);
+): Job<Question, ThreadAnswer<Answer>> {
+  return {
+    async answer(question) {
+      try {
+        return { answer: await answer(question) };
+      } catch (error) {
+        const refusal = error instanceof ApiError ? error : (toApiError(error) ?? internalError(error));
+        const { status, code, message, param, cause } = refusal;
+        return { refusal: { status, code, message, param, text: cause instanceof Error ? cause.stack : undefined } };
+      }
+    },
+  };
 }

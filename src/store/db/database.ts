@@ -1,9 +1,10 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type BetterSqlite3 from 'better-sqlite3';
 import type { Compilable } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { startThread } from '../../lib/threads.ts';
 import { assertOurMigrations, MIGRATIONS, migrate, schemaVersion } from '../migrations/migrate.ts';
 import { syncFolder } from './data-dir.ts';
 import { prepare } from './sql.ts';
@@ -132,7 +133,6 @@ export interface Checkpointer {
 
 /** Transactions between two looks at the log; one of a busy server writes some 30 pages. */
 const LOOK_EVERY = 16;
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 2 };
 
 /**
  * A checkpoint of 4000 pages stops the thread that does it for 20 to 50 ms. A thread with a connection of its own does it while calls go
@@ -153,10 +153,7 @@ export function createCheckpointer(path: string, onFault: (error: unknown) => vo
   }
 
   function startWorker(): Worker {
-    const started = new Worker(new URL('./checkpoint-worker.ts', import.meta.url), {
-      workerData: path,
-      resourceLimits: RESOURCE_LIMITS,
-    });
+    const started = startThread('checkpoint', { databasePath: path });
     started.unref();
     return started.on('error', broke);
   }
@@ -168,7 +165,7 @@ export function createCheckpointer(path: string, onFault: (error: unknown) => vo
       transactions = 0;
       try {
         worker ??= startWorker();
-        worker.postMessage('look');
+        worker.postMessage({});
       } catch (error) {
         broke(error);
       }

@@ -57,14 +57,14 @@ export function createAnalyst({
   turns,
   limitMs = 30_000,
 }: AnalystOptions): Analyst {
-  const workerData: AnalystWorkerData = {
+  const data: AnalysisJobData = {
     databasePath,
     catalog: { date: catalog.date, models: catalog.models(), providers: catalog.providers() },
     servedProviders,
   };
   const thread = createDatabaseThread<AnalysisQuestion, Analysis>({
-    script: new URL('./analyst-worker.ts', import.meta.url),
-    workerData,
+    job: 'analyse',
+    data,
     turns,
     limitMs,
     tooSlow: () =>
@@ -123,7 +123,7 @@ export type ReplayRules =
     };
 
 /** Start data of the analysing thread. */
-export interface AnalystWorkerData {
+export interface AnalysisJobData {
   readonly databasePath: string;
   readonly catalog: CatalogData;
   readonly servedProviders: readonly string[];

@@ -10,11 +10,14 @@ import type {
   ReplayUnjudged,
 } from '../../generated/types.ts';
 import { getOrMake } from '../../lib/collections.ts';
+import type { Job } from '../../lib/threads.ts';
+import type { PolicyBundle } from '../../policy/bundle.ts';
 import { compileSubjectRules, type DataDocument, dataDocument, PolicyFailure } from '../../policy/data-document.ts';
 import { type DenialReason, denialReason, permittedBy } from '../../policy/denial.ts';
-import type { Pdp } from '../../policy/pdp.ts';
-import type { Database } from '../../store/db/database.ts';
+import { createPdp, type Pdp } from '../../policy/pdp.ts';
+import { type Database, openDatabase } from '../../store/db/database.ts';
 import { findDocument, type LoggedVerdict, listVerdicts } from '../../store/ledger/logged-verdicts.ts';
+import { JUDGE_ENGINE } from '../world/judges.ts';
 import { keySubjects, type RuleWorld, type WorldSubject } from '../world/world.ts';
 
 /** Finds the subjects whose rules the calls of a key meet, outermost first, by the key's id; undefined: there is no such key. */
@@ -208,6 +211,26 @@ export function createVerdictJudge(db: Database, by: JudgedBy): (ids: readonly n
       yield { id: verdict.id, outcome };
     }
   };
+}
+
+/** Start data of a judging thread, which reads the verdicts itself. */
+export interface VerdictJobData {
+  readonly databasePath: string;
+  readonly bundle: PolicyBundle;
+  /** Null: each decision is judged by the data that it saw. */
+  readonly rules: RuleWorld | null;
+}
+
+export function startJob({
+  databasePath,
+  bundle,
+  rules,
+}: VerdictJobData): Job<readonly number[], readonly JudgedVerdict[]> {
+  const judge = createVerdictJudge(openDatabase(databasePath, { readonly: true, busyTimeoutMs: 5000 }), {
+    pdp: createPdp(bundle, JUDGE_ENGINE),
+    subjectsOf: rules === null ? null : subjectsIn(rules),
+  });
+  return { answer: (ids) => [...judge(ids)] };
 }
 
 function outcomeOf(

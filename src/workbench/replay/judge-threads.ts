@@ -1,18 +1,6 @@
-import { Worker } from 'node:worker_threads';
-import { Thread } from '../../lib/threads.ts';
-import type { PolicyBundle } from '../../policy/bundle.ts';
+import { startThread, Thread } from '../../lib/threads.ts';
 import type { RuleWorld, World } from '../world/world.ts';
-import type { JudgedVerdict } from './judge-again.ts';
-
-/** Start data of a judging thread, which reads the verdicts itself. */
-export interface VerdictWorkerData {
-  readonly databasePath: string;
-  readonly bundle: PolicyBundle;
-  /** Null: each decision is judged by the data that it saw. */
-  readonly rules: RuleWorld | null;
-}
-
-export type VerdictAnswer = { readonly judged: readonly JudgedVerdict[] } | { readonly failure: unknown };
+import type { JudgedVerdict, VerdictJobData } from './judge-again.ts';
 
 /** Below so many verdicts a thread takes longer to start than to help. */
 export const WORTH_VERDICT_THREADS = 5000;
@@ -20,7 +8,7 @@ export const WORTH_VERDICT_THREADS = 5000;
 const CHUNK = 1000;
 
 /** The rules of a world, and no credentials, for a thread. */
-export const rulesOf = ({ organizations, groups, members, keys }: World): RuleWorld => ({
+export const ruleWorldOf = ({ organizations, groups, members, keys }: World): RuleWorld => ({
   organizations: new Map([...organizations].map(([id, each]) => [id, { ...each, providers: null }])),
   groups,
   members,
@@ -29,7 +17,7 @@ export const rulesOf = ({ organizations, groups, members, keys }: World): RuleWo
 
 /** Judges verdicts by threads, in the order of the ids, as `createVerdictJudge` does in this one. */
 export async function* judgeVerdictsByThreads(
-  workerData: VerdictWorkerData,
+  data: VerdictJobData,
   ids: readonly number[],
   threads: number,
 ): AsyncGenerator<JudgedVerdict> {
@@ -41,7 +29,7 @@ export async function* judgeVerdictsByThreads(
   const waiting = [...pieces];
   const workers = Array.from(
     { length: threads },
-    () => new Thread<readonly number[], VerdictAnswer>(() => start(workerData)),
+    () => new Thread<readonly number[], readonly JudgedVerdict[]>(() => startThread('judgeVerdicts', data)),
   );
   for (const worker of workers) void work(worker, waiting);
   try {
@@ -52,20 +40,15 @@ export async function* judgeVerdictsByThreads(
   }
 }
 
-const start = (workerData: VerdictWorkerData): Worker =>
-  new Worker(new URL('./verdict-worker.ts', import.meta.url), { workerData });
-
 interface Piece {
   readonly ids: readonly number[];
   readonly answer: PromiseWithResolvers<readonly JudgedVerdict[]>;
 }
 
-async function work(worker: Thread<readonly number[], VerdictAnswer>, waiting: Piece[]): Promise<void> {
+async function work(worker: Thread<readonly number[], readonly JudgedVerdict[]>, waiting: Piece[]): Promise<void> {
   for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
     try {
-      const given = await worker.ask(piece.ids);
-      if ('failure' in given) throw given.failure;
-      piece.answer.resolve(given.judged);
+      piece.answer.resolve(await worker.ask(piece.ids));
     } catch (error) {
       piece.answer.reject(error);
     }

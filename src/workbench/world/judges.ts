@@ -1,7 +1,6 @@
-import { Worker } from 'node:worker_threads';
 import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
-import { Thread } from '../../lib/threads.ts';
+import { type Job, startThread, Thread } from '../../lib/threads.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
 import { createPdp } from '../../policy/pdp.ts';
 import { createSubjectJudge, type SubjectChange, type SubjectJudge, subjectChange } from './subject-judge.ts';
@@ -23,14 +22,12 @@ export interface Judges {
 }
 
 /** Start data of a judging thread. */
-export interface JudgeWorkerData {
+interface JudgeJobData {
   readonly bundle: PolicyBundle;
   readonly mappings: readonly Mapping[];
 }
 
-export type JudgeAnswer = { readonly changes: readonly SubjectChange[] } | { readonly failure: unknown };
-
-type JudgeThread = Thread<readonly SubjectTask[], JudgeAnswer>;
+type JudgeThread = Thread<readonly SubjectTask[], readonly SubjectChange[]>;
 
 /** Documents are judged one after the other, so few need to stay loaded. */
 export const JUDGE_ENGINE = { maxInstances: 4 } as const;
@@ -47,7 +44,8 @@ export function createJudges(bundle: PolicyBundle, mappings: readonly Mapping[],
     mappings,
     async judge(tasks, onProgress) {
       if (threads === 0 || tasks.length < WORTH_THREADS) return here.judge(tasks, onProgress);
-      while (workers.length < threads) workers.push(new Thread(() => startJudge({ bundle, mappings })));
+      while (workers.length < threads)
+        workers.push(new Thread(() => startThread('judgeSubjects', { bundle, mappings })));
       return judgeByThreads(workers, tasks, onProgress);
     },
     async close() {
@@ -72,7 +70,7 @@ function createHere(bundle: PolicyBundle, mappings: readonly Mapping[]) {
 }
 
 /** @throws PolicyFailure */
-export function judgeTask(judge: SubjectJudge, { before, after }: SubjectTask): SubjectChange {
+function judgeTask(judge: SubjectJudge, { before, after }: SubjectTask): SubjectChange {
   if (before !== after) return subjectChange(judge, before, after);
   const access = judge.access(before);
   return { before: access, after: access, mappingCauses: [], addressCauses: [] };
@@ -89,7 +87,7 @@ async function judgeByThreads(
     while (next < tasks.length) {
       const start = next;
       next += CHUNK;
-      const answers = await judgeElsewhere(worker, tasks.slice(start, start + CHUNK));
+      const answers = await worker.ask(tasks.slice(start, start + CHUNK));
       for (const [index, change] of answers.entries()) changes[start + index] = change;
       done += answers.length;
       onProgress?.(done, tasks.length);
@@ -99,11 +97,7 @@ async function judgeByThreads(
   return changes;
 }
 
-const startJudge = (workerData: JudgeWorkerData): Worker =>
-  new Worker(new URL('./judge-worker.ts', import.meta.url), { workerData });
-
-async function judgeElsewhere(thread: JudgeThread, tasks: readonly SubjectTask[]): Promise<readonly SubjectChange[]> {
-  const answer = await thread.ask(tasks);
-  if ('failure' in answer) throw answer.failure;
-  return answer.changes;
+export function startJob({ bundle, mappings }: JudgeJobData): Job<readonly SubjectTask[], readonly SubjectChange[]> {
+  const judge = createSubjectJudge(createPdp(bundle, JUDGE_ENGINE), mappings);
+  return { answer: (tasks) => tasks.map((task) => judgeTask(judge, task)) };
 }

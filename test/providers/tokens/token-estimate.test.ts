@@ -3,9 +3,9 @@ import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { afterEach, describe, expect, it } from 'vitest';
+import { startThread } from '../../../src/lib/threads.ts';
 import {
   createTokenEstimator,
-  startTokenWorker,
   type TextToCount,
   type TokenEstimator,
   type TokenEstimatorOptions,
@@ -116,7 +116,7 @@ describe('the thread that counts', () => {
   function recorded(): { workers: Worker[]; startWorker: () => Worker } {
     const workers: Worker[] = [];
     const startWorker = (): Worker => {
-      const worker = startTokenWorker();
+      const worker = startThread('countTokens');
       workers.push(worker);
       return worker;
     };

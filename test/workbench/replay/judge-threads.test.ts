@@ -6,12 +6,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readBundle } from '../../../src/policy/bundle.ts';
 import { createPdp } from '../../../src/policy/pdp.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
-import { createVerdictJudge, type JudgedVerdict, subjectsIn } from '../../../src/workbench/replay/judge-again.ts';
 import {
-  judgeVerdictsByThreads,
-  rulesOf,
-  type VerdictWorkerData,
-} from '../../../src/workbench/replay/judge-threads.ts';
+  createVerdictJudge,
+  type JudgedVerdict,
+  subjectsIn,
+  type VerdictJobData,
+} from '../../../src/workbench/replay/judge-again.ts';
+import { judgeVerdictsByThreads, ruleWorldOf } from '../../../src/workbench/replay/judge-threads.ts';
 import { logDecision } from '../../support/logged-decisions.ts';
 import { rule, smallWorld } from '../small-world.ts';
 
@@ -42,14 +43,14 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function all(data: VerdictWorkerData, verdicts: readonly number[]): Promise<JudgedVerdict[]> {
+async function all(data: VerdictJobData, verdicts: readonly number[]): Promise<JudgedVerdict[]> {
   const judged: JudgedVerdict[] = [];
   for await (const each of judgeVerdictsByThreads(data, verdicts, 2)) judged.push(each);
   return judged;
 }
 
-it.each<[string, Pick<VerdictWorkerData, 'rules'>]>([
-  ['the current rules', { rules: rulesOf(now) }],
+it.each<[string, Pick<VerdictJobData, 'rules'>]>([
+  ['the current rules', { rules: ruleWorldOf(now) }],
   ['the recorded rules', { rules: null }],
 ])('by %s', async (_, { rules }) => {
   // More than one piece for each thread, and the last one smaller.

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { parentPort } from 'node:worker_threads';
 import type { WireFormat } from '../domain/provider.ts';
 import { exceededBound } from '../lib/json.ts';
 import { entryOf } from '../lib/text.ts';
+import type { Job } from '../lib/threads.ts';
 import { gatheredResponse, type ResponseHeaders } from '../net/exchange.ts';
 import { adapterFor } from '../providers/providers.ts';
 import { ANSWER_BOUNDS, isRecord, parseJson } from '../providers/wire/fields.ts';
@@ -69,15 +69,17 @@ function parse({ event }: EventQuestion): AnswerReply {
   return event.length - apart > EVENT_BYTES ? { exceeded: true } : { parsed: { json, longTexts } };
 }
 
-/** Memory that is handed over and not copied. */
-function transferred(reply: AnswerReply): ArrayBuffer[] {
+function buffersOf(reply: AnswerReply): ArrayBuffer[] {
   if ('answer' in reply) return reply.answer.json.map(({ buffer }) => buffer);
   return 'parsed' in reply ? [...reply.parsed.longTexts.values()].map(({ buffer }) => buffer) : [];
 }
 
-parentPort?.on('message', (question: AnswerQuestion | EventQuestion) => {
-  const reply = 'event' in question ? parse(question) : read(question);
-  parentPort?.postMessage(reply, transferred(reply));
+export const startJob = (): Job<AnswerQuestion | EventQuestion, AnswerReply> => ({
+  answer(question, handedOver) {
+    const reply = 'event' in question ? parse(question) : read(question);
+    handedOver.push(...buffersOf(reply));
+    return reply;
+  },
 });
 
 const LONG = 16 * 1024;

@@ -1,7 +1,6 @@
-import { workerData } from 'node:worker_threads';
-import { openDatabase } from '../../store/db/database.ts';
-import { answerQuestions } from '../../store/db/database-thread.ts';
-import { type LogQuestion, type LogWorkerData, listEvidence } from './log-reader.ts';
+import { type Database, openDatabase } from '../../store/db/database.ts';
+import { databaseJob } from '../../store/db/database-thread.ts';
+import { type LogJobData, type LogQuestion, listEvidence } from './log-reader.ts';
 import {
   getCall,
   getLoggedDecision,
@@ -11,10 +10,7 @@ import {
   listRefusedRequests,
 } from './log-view.ts';
 
-const { databasePath }: LogWorkerData = workerData;
-const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
-
-function answer(question: LogQuestion): object {
+function answerTo(db: Database, question: LogQuestion): object {
   switch (question.what) {
     case 'calls':
       return listCalls(db, question);
@@ -33,4 +29,9 @@ function answer(question: LogQuestion): object {
   }
 }
 
-answerQuestions((question: LogQuestion): Uint8Array => new TextEncoder().encode(JSON.stringify(answer(question))));
+export function startJob({ databasePath }: LogJobData) {
+  const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
+  return databaseJob(
+    (question: LogQuestion): Uint8Array => new TextEncoder().encode(JSON.stringify(answerTo(db, question))),
+  );
+}

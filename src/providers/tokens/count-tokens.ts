@@ -1,5 +1,5 @@
-import { parentPort } from 'node:worker_threads';
 import { clearMergeCache, countTokens, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
+import type { Job } from '../../lib/threads.ts';
 import { pieces } from './token-pieces.ts';
 
 /** Texts of one call. */
@@ -41,11 +41,13 @@ function count(texts: readonly string[], until: number): Counted {
   return { tokens, bytes };
 }
 
-parentPort?.on('message', ({ prompt, completion, budgetMs }: CountMessage) => {
-  const begun = performance.now();
-  // The completion first: its tokens are the more expensive ones. It cannot take the prompt's half.
-  const said = count(completion, begun + budgetMs / 2);
-  const answer: CountAnswer = { prompt: count(prompt, begun + budgetMs), completion: said };
-  clearMergeCache();
-  parentPort?.postMessage(answer);
+export const startJob = (): Job<CountMessage, CountAnswer> => ({
+  answer({ prompt, completion, budgetMs }) {
+    const begun = performance.now();
+    // The completion first: its tokens are the more expensive ones. It cannot take the prompt's half.
+    const said = count(completion, begun + budgetMs / 2);
+    const answer = { prompt: count(prompt, begun + budgetMs), completion: said };
+    clearMergeCache();
+    return answer;
+  },
 });
