@@ -1,11 +1,11 @@
 import type { ValidationError, Validator } from '../lib/schemas.ts';
-import { hiddenCharacter } from '../lib/text.ts';
-import { invalidRequest, unsupportedParameter } from './errors.ts';
+import { entryOf, hiddenCharacter } from '../lib/text.ts';
+import { type FieldFault, invalidField, invalidRequest, unsupportedParameter } from './errors.ts';
 
 /** Requirement for a place of the body, in words; `at` is matched against the JSON pointer of a fault. */
 export interface Explanation {
   readonly at: RegExp;
-  readonly must: string;
+  readonly must: FieldFault['predicate'];
 }
 
 /**
@@ -33,7 +33,8 @@ export function checkVisibleText(text: string, what: string, param: string): voi
 
 /** Checks every text below a place as above. Names of fields are ours, or lead to something that exists already. */
 function checkVisible(value: unknown, pointer: string): void {
-  if (typeof value === 'string') checkVisibleText(value, pointer === '' ? 'The request body' : pointer, pointer);
+  const hidden = typeof value === 'string' ? hiddenCharacter(value) : undefined;
+  if (hidden !== undefined) throw invalidField(pointer, `holds ${hidden}: ${NOT_VISIBLE}`);
   if (typeof value !== 'object' || value === null) return;
   for (const [name, inner] of Object.entries(value)) {
     checkVisible(inner, `${pointer}/${pointerStep(name)}`);
@@ -55,10 +56,11 @@ export function checkContent<T>(
   const fault = validator.errors?.[0];
   const pointer = pointerOf(fault);
   const must = missing(fault) ?? explanations.find(({ at }) => at.test(pointer))?.must ?? generalFault(fault);
-  const place =
-    pointer === '' ? 'The request body' : `${pointer}${quotable.test(pointer) ? textAt(body, pointer) : ''}`;
-  throw invalidRequest(`${place} ${must}.`, pointer);
+  const quoted = pointer !== '' && quotable.test(pointer) ? textAt(body, pointer) : '';
+  throw invalidField(pointer, must, { quoted, kind: entryOf(KINDS, fault?.keyword ?? '') });
 }
+
+const KINDS: Readonly<Record<string, FieldFault['kind']>> = { minProperties: 'empty', additionalProperties: 'unknown' };
 
 /** As `checkContent`, for OpenAI's endpoints: there a field that is not known is 400 `unsupported_parameter`. */
 export function checkOpenAiShape<T>(validator: Validator<T>, body: unknown): T {
@@ -107,7 +109,7 @@ function generalFault(fault: ValidationError | undefined): string {
 const listOf = (values: unknown, separator: string): string =>
   Array.isArray(values) ? values.map(String).join(separator) : String(values);
 
-/** ` ("text")` for a single value that stands at the pointer; shortened, since callers may send anything. */
+/** A single value that stands at the pointer, quoted and shortened, since callers may send anything. */
 function textAt(body: unknown, pointer: string): string {
   let value = body;
   for (const step of pointer.slice(1).split('/')) {
@@ -117,5 +119,5 @@ function textAt(body: unknown, pointer: string): string {
   }
   if (typeof value === 'object' && value !== null) return '';
   const text = JSON.stringify(value);
-  return ` (${text.length > 100 ? `${text.slice(0, 100)}…` : text})`;
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
 }

@@ -6,8 +6,43 @@ export interface ApiErrorOptions {
   param?: string | null;
   /** Extra response headers (`retry-after`, `allow`, ...). */
   headers?: Record<string, string>;
+  /** The fault behind the message, where it is one of a field. */
+  fault?: FieldFault | undefined;
   /** Real cause: for the log, never for the caller. */
   cause?: unknown;
+}
+
+/** How a door names the parts of a request in its messages. */
+export interface Wording {
+  /** @param pointer JSON pointer; empty: the whole request */
+  field(pointer: string): string;
+  /** Null as a value. */
+  readonly nothing: string;
+}
+
+/** A fault of one field of a request, for each door to phrase. */
+export interface FieldFault {
+  /** JSON pointer; empty: the whole request. */
+  readonly pointer: string;
+  /** The field's value, quoted and shortened; empty: it is not repeated. */
+  readonly quoted: string;
+  /** What the message says after the field and its value. */
+  readonly predicate: string | ((wording: Wording) => string);
+  /** `empty`: the field, or the request, has nothing in it; `unknown`: there is no such field. */
+  readonly kind?: 'empty' | 'unknown' | undefined;
+}
+
+export const HTTP_WORDING: Wording = {
+  field: (pointer) => (pointer === '' ? 'The request body' : pointer),
+  nothing: 'null',
+};
+
+/** The sentence about a fault, in the words of a door. */
+export function phrase({ pointer, quoted, predicate }: FieldFault, wording: Partial<Wording> = {}): string {
+  const words = { ...HTTP_WORDING, ...wording };
+  const said = typeof predicate === 'string' ? predicate : predicate(words);
+  const name = `${words.field(pointer)}${quoted === '' ? '' : ` (${quoted})`}`;
+  return `${name}${said.startsWith(':') ? '' : ' '}${said}${/[.?]$/.test(said) ? '' : '.'}`;
 }
 
 /**
@@ -21,6 +56,7 @@ export class ApiError extends Error {
   readonly code: string;
   readonly param: string | null;
   readonly headers: Record<string, string>;
+  readonly fault: FieldFault | undefined;
 
   constructor(status: number, code: string, message: string, options: ApiErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -29,6 +65,7 @@ export class ApiError extends Error {
     this.code = code;
     this.param = options.param ?? null;
     this.headers = options.headers ?? {};
+    this.fault = options.fault;
   }
 
   /** The error envelope: all four keys, always. */
@@ -39,6 +76,31 @@ export class ApiError extends Error {
 
 export const invalidRequest = (message: string, param: string | null = null): ApiError =>
   new ApiError(400, 'invalid_request', message, { param });
+
+/** A 400 about one field. @param pointer its JSON pointer @param predicate as in `FieldFault` */
+export function invalidField(
+  pointer: string,
+  predicate: FieldFault['predicate'],
+  { quoted = '', kind }: Partial<Pick<FieldFault, 'quoted' | 'kind'>> = {},
+): ApiError {
+  const fault: FieldFault = { pointer, quoted, predicate, kind };
+  return new ApiError(400, 'invalid_request', phrase(fault), { param: pointer, fault });
+}
+
+/** Predicate of a field that may be null. */
+export const nullOr =
+  (what: string): FieldFault['predicate'] =>
+  ({ nothing }) =>
+    `must be ${nothing} or ${what}`;
+
+/** The same error about a request of which its own is a part. @param place pointer of the part */
+export function relocated(error: ApiError, place: string): ApiError {
+  const { status, code, message, param, fault } = error;
+  if (fault === undefined)
+    return new ApiError(status, code, `${place}: ${message}`, { param: `${place}${param ?? ''}` });
+  const moved = { ...fault, pointer: `${place}${fault.pointer}` };
+  return new ApiError(status, code, phrase(moved), { param: moved.pointer, fault: moved });
+}
 
 /** A field that is not known, or that nobody who could answer takes. @param param its JSON pointer */
 export const unsupportedParameter = (message: string, param: string): ApiError =>

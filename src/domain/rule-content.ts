@@ -10,7 +10,7 @@ import type {
 import { validator } from '../lib/schemas.ts';
 import { canonicalCidr, InvalidRangeError } from './address.ts';
 import { checkShape, type Explanation } from './check-shape.ts';
-import { invalidRequest } from './errors.ts';
+import { invalidField } from './errors.ts';
 import type { CanonicalRule, RuleKind, StoredPricingValue } from './iam-rule.ts';
 import { formatUsdPerMillion, parseUsdPerMillion } from './limits.ts';
 
@@ -139,7 +139,7 @@ function canonicalEntry(entry: string, index: number): string {
   } catch (error) {
     if (!(error instanceof InvalidRangeError)) throw error;
     const pointer = `/ruleValue/ipCidrs/${index}`;
-    throw invalidRequest(`${pointer} is not a CIDR range: ${error.message}`, pointer);
+    throw invalidField(pointer, `is not a CIDR range: ${error.message}`);
   }
 }
 

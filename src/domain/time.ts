@@ -1,4 +1,4 @@
-import { invalidRequest } from './errors.ts';
+import { invalidField, invalidRequest } from './errors.ts';
 
 /** The one source of time. `now()` is whole milliseconds since 1970, UTC. */
 export interface Clock {
@@ -48,7 +48,7 @@ export function parseTime(text: string, param: string): number {
   // The engine takes the 30th of February for the 2nd of March.
   const isInCalendar = new Date(`${date}T00:00:00Z`).toJSON()?.startsWith(date) === true;
   if (Number.isNaN(time) || !isInCalendar || time < 0) {
-    throw invalidRequest(`${param} (${JSON.stringify(text.slice(0, 100))}) ${TIME_FORM}.`, param);
+    throw invalidField(param, TIME_FORM, { quoted: JSON.stringify(text.slice(0, 100)) });
   }
   return time;
 }
@@ -59,7 +59,9 @@ export const parseTimeEnd = (text: string, param: string): number =>
 
 /** Throws a 400 unless a range of time begins before it ends. @param isNow whether no end was named, and now is it */
 export function checkRange(from: number, to: number, isNow = false): void {
-  if (from >= to) throw invalidRequest(`/from must lie before ${isNow ? 'now, the default of /to' : '/to'}.`, '/from');
+  if (from >= to) {
+    throw invalidField('/from', ({ field }) => `must lie before ${isNow ? 'now, the default of ' : ''}${field('/to')}`);
+  }
 }
 
 export type PeriodUnit = 'hour' | 'day' | 'week' | 'month';

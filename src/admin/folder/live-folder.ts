@@ -1,5 +1,5 @@
 import { pointerStep } from '../../domain/check-shape.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField } from '../../domain/errors.ts';
 import { asCreate } from '../../domain/rule-content.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -153,17 +153,17 @@ export class OwnerNames {
   groupId(name: string, pointer: string): string {
     if (/^grp_[0-9a-f]{32}$/.test(name)) return name;
     const group = findGroupByName(this.#db, this.#organizationId, name);
-    if (group === undefined) throw invalidRequest(`${pointer}: no group has this name.`, pointer);
+    if (group === undefined) throw invalidField(pointer, ': no group has this name');
     return group.id;
   }
 
   keyId(name: string, pointer: string): string {
     if (isKeyId(name)) return name;
     const [key, ...others] = this.#described(name);
-    if (key === undefined) throw invalidRequest(`${pointer}: no key has this description.`, pointer);
+    if (key === undefined) throw invalidField(pointer, ': no key has this description');
     if (others.length === 0) return key.id;
     const ids = [key, ...others].map(({ id }) => id).join(', ');
-    throw invalidRequest(`${pointer}: several keys have this description; use an id instead: ${ids}.`, pointer);
+    throw invalidField(pointer, `: several keys have this description; use an id instead: ${ids}`);
   }
 
   isOfOneKey(description: string): boolean {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { KnownNames, ruleWarnings } from '../../core/known-names.ts';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { ApiError, type FieldFault, invalidField, phrase } from '../../domain/errors.ts';
 import { type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
 import type { PolicyFolder } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -55,14 +55,15 @@ export interface FolderPlan {
 /** A fault at a place, or, if `refused`, an action that the actor may not do there. */
 interface FolderFault extends PlacedText {
   readonly refused: boolean;
+  readonly fault: FieldFault | undefined;
 }
 
 /** A folder that cannot be applied: 400, or 403, for its first fault; all are named. */
 export class FolderFaults extends ApiError {
   readonly faults: readonly PlacedText[];
 
-  constructor({ pointer, text, refused }: FolderFault, faults: readonly PlacedText[]) {
-    super(refused ? 403 : 400, refused ? 'permission_denied' : 'invalid_request', text, { param: pointer });
+  constructor({ pointer, text, refused, fault }: FolderFault, faults: readonly PlacedText[]) {
+    super(refused ? 403 : 400, refused ? 'permission_denied' : 'invalid_request', text, { param: pointer, fault });
     this.faults = faults;
   }
 }
@@ -135,7 +136,7 @@ function readOwners(db: Database, actor: Actor, folder: PolicyFolder, faults: Fa
       const subject = getRuleSubject(db, actor, owner);
       checkRulesChangeable(actor, subject);
       const other = found.get(subject.id);
-      if (other !== undefined) throw invalidRequest(`${pointer} means the same as ${other.pointer}.`, pointer);
+      if (other !== undefined) throw invalidField(pointer, `means the same as ${other.pointer}`);
       const rules = new Map<string, RuleContent>();
       for (const [name, rule] of Object.entries(written)) {
         faults.guard(rulePointer(pointer, name), () => rules.set(name, readRule(rule)), true);
@@ -176,7 +177,9 @@ class Faults {
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error;
       const at = isBody ? `${pointer}${error.param ?? ''}` : pointer;
-      this.#found.push({ pointer: at, text: placed(error.message, pointer, at), refused: error.status === 403 });
+      const fault = at === '' ? undefined : faultAt(error, pointer, at);
+      const text = fault === undefined ? error.message : phrase(fault);
+      this.#found.push({ pointer: at, text, refused: error.status === 403, fault });
     }
   }
 
@@ -186,10 +189,12 @@ class Faults {
   }
 }
 
-/** A message that names its place: it may begin with the pointer, with its end below `pointer`, or with none. */
-function placed(message: string, pointer: string, at: string): string {
-  if (at === '' || message.startsWith(at)) return message;
-  return message.startsWith('/') ? `${pointer}${message}` : `${at}: ${message}`;
+/** The fault with its place in the folder; the error may name that already, or a place below `pointer`, or none. */
+function faultAt({ message, fault }: ApiError, pointer: string, at: string): FieldFault {
+  if (fault?.pointer === at) return fault;
+  return fault === undefined || fault.pointer === ''
+    ? { pointer: at, quoted: '', predicate: `: ${message}` }
+    : { ...fault, pointer: `${pointer}${fault.pointer}` };
 }
 
 function checkReviewed(

@@ -1,5 +1,5 @@
 import { keyState } from '../../domain/api-key.ts';
-import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { invalidRequest, nullOr, permissionDenied } from '../../domain/errors.ts';
 import {
   calendarWindow,
   formatUsd,
@@ -29,14 +29,14 @@ type PresentLimits = Pick<
   'usageLimit' | 'periodUsageLimit' | 'periodUsageDurationValue' | 'periodUsageDurationUnit' | 'periodUsageAlignment'
 >;
 
-const AMOUNT = 'must be null or an amount in USD: a plain decimal string such as "12.5", at most 9000000';
+const AMOUNT = nullOr('an amount in USD: a plain decimal string such as "12.5", at most 9000000');
 
 /** The rule for a field of a limit, for the answer to a wrong value. */
 export const LIMIT_EXPLANATIONS = [
   { at: /\/(usageLimit|periodUsageLimit)$/, must: AMOUNT },
-  { at: /\/periodUsageDurationValue$/, must: 'must be null or a whole number of at least 1 and at most 8760' },
-  { at: /\/periodUsageDurationUnit$/, must: 'must be null or one of hour, day, week, month' },
-  { at: /\/periodUsageAlignment$/, must: 'must be null or calendar' },
+  { at: /\/periodUsageDurationValue$/, must: nullOr('a whole number of at least 1 and at most 8760') },
+  { at: /\/periodUsageDurationUnit$/, must: nullOr('one of hour, day, week, month') },
+  { at: /\/periodUsageAlignment$/, must: nullOr('calendar') },
 ];
 
 export const NO_LIMITS: PresentLimits = {
@@ -101,7 +101,7 @@ const MINUTE_NAMES = ['requestsPerMinute', 'tokensPerMinute'] as const;
 /** Rule for a limit a minute, for the answer to a wrong one. */
 export const MINUTE_LIMIT_EXPLANATION = {
   at: /^\/(requestsPerMinute|tokensPerMinute)$/,
-  must: 'must be null or a whole number from 1 to 1000000000',
+  must: nullOr('a whole number from 1 to 1000000000'),
 };
 
 /** The limits a minute that were named. */

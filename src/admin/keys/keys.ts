@@ -13,7 +13,7 @@ import {
   setLimits,
 } from '../../domain/api-key.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { type ApiError, invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { type ApiError, invalidField, invalidRequest, permissionDenied } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { isCapped, type MinuteLimits } from '../../domain/limits.ts';
 import { sortedTags, TAG_SHAPE } from '../../domain/provider.ts';
@@ -319,7 +319,7 @@ function limitsOf(db: Database, actor: Actor, key: store.KeyRecord, patch: KeyPa
 export function ownerOfNewKey(db: Database, actor: Actor, createdBy: string | undefined): string {
   if (createdBy === undefined) {
     if (actor.kind !== 'cli') return actor.memberId;
-    throw invalidRequest('/createdBy is missing.', '/createdBy');
+    throw invalidField('/createdBy', 'is missing');
   }
   const owner = getMember(db, actor.organizationId, createdBy).id;
   checkMakesKeysFor(actor, owner);

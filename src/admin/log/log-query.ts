@@ -1,6 +1,6 @@
 import { type AddressRange, InvalidRangeError, parseAddressOrRange } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest, notFound } from '../../domain/errors.ts';
+import { invalidField, notFound } from '../../domain/errors.ts';
 import { checkRange, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -76,7 +76,7 @@ function readAddresses(text: string | undefined): AddressRange | undefined {
     return parseAddressOrRange(text);
   } catch (error) {
     if (!(error instanceof InvalidRangeError)) throw error;
-    throw invalidRequest(`/address: ${error.message}`, '/address');
+    throw invalidField('/address', `: ${error.message}`);
   }
 }
 

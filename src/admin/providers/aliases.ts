@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { AUTO } from '../../core/auto.ts';
 import { didYouMean, KnownNames } from '../../core/known-names.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField, invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -193,7 +193,7 @@ function knownBy(
 function checkWeights(models: readonly string[], weights: readonly number[] | null): void {
   if (weights === null) return;
   if (weights.length !== models.length) {
-    throw invalidRequest(`/weights must hold ${models.length} entries, one for each model.`, '/weights');
+    throw invalidField('/weights', `must hold ${models.length} entries, one for each model`);
   }
   if (weights.every((weight) => weight === 0)) throw invalidRequest('One of the weights must be above 0.', '/weights');
 }

@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField, invalidRequest, nullOr } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatUsd, formatUsdPerMillion, parseUsd, parseUsdPerMillion } from '../../domain/limits.ts';
 import { type Prices, TEXT_ONLY } from '../../domain/model.ts';
@@ -113,8 +113,9 @@ function pricesIn(patch: CustomModelPatch): CustomModelPrices {
     const price = patch[field];
     if (price === undefined) continue;
     const name = PER_MILLION[field];
-    if (pricing[name] !== undefined)
-      throw invalidRequest(`/${field} and /pricing/${name} state the same price.`, `/${field}`);
+    if (pricing[name] !== undefined) {
+      throw invalidField(`/${field}`, (wording) => `and ${wording.field(`/pricing/${name}`)} state the same price`);
+    }
     prices[name] = price === null ? null : formatUsd(parseUsdPerMillion(price, `/${field}`));
   }
   return prices;
@@ -164,7 +165,7 @@ function showPrices(prices: Prices): CustomModelPricing {
 
 export const MAX_CUSTOM_MODELS = 500;
 
-const TOKENS = 'must be null or a whole number of tokens from 1 to 1000000000';
+const TOKENS = nullOr('a whole number of tokens from 1 to 1000000000');
 
 const EXPLANATIONS = [
   { at: /^\/model$/, must: 'must be 1 to 448 characters, each a letter, a digit or one of . _ : @ / -' },
@@ -172,11 +173,11 @@ const EXPLANATIONS = [
   { at: /^\/(contextLength|maxOutput)$/, must: TOKENS },
   {
     at: new RegExp(`^/pricing/(${PRICE_NAMES.join('|')})$`),
-    must: 'must be null or a price in USD: a plain decimal string such as "0.0000025", with at most 12 places, at most 9000000',
+    must: nullOr('a price in USD: a plain decimal string such as "0.0000025", with at most 12 places, at most 9000000'),
   },
   {
     at: /^\/(inputPricePerMillion|outputPricePerMillion)$/,
-    must: 'must be null or a price in USD per million tokens: a plain decimal string such as "2.5", with at most 6 places',
+    must: nullOr('a price in USD per million tokens: a plain decimal string such as "2.5", with at most 6 places'),
   },
 ];
 

@@ -1,5 +1,5 @@
 import { checkShape } from '../../domain/check-shape.ts';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { ApiError, invalidField, invalidRequest } from '../../domain/errors.ts';
 import { newId } from '../../domain/id.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
@@ -156,7 +156,7 @@ function prepareChange(db: Database, actor: Actor, id: string, body: unknown) {
   const patch = checkShape(validator('GroupPatch'), body, EXPLANATIONS);
   const { failOnNewAccess = false, ...fields } = patch;
   if (Object.keys(fields).length === 0) {
-    throw invalidRequest('The request body must hold at least one field of the group.');
+    throw invalidField('', 'must hold at least one field of the group', { kind: 'empty' });
   }
   const { organizationId } = actor;
   checkManagesOrganization(actor);

@@ -2,7 +2,7 @@ import type { Catalog } from '../../catalog/catalog.ts';
 import { KnownNames, ruleWarnings } from '../../core/known-names.ts';
 import type { TrustedProxies } from '../../domain/address.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest, permissionDenied } from '../../domain/errors.ts';
+import { invalidField, permissionDenied } from '../../domain/errors.ts';
 import { type CanonicalRule, kindOf } from '../../domain/iam-rule.ts';
 import { newId } from '../../domain/id.ts';
 import { readRule, readRuleRequest, storedRule } from '../../domain/rule-content.ts';
@@ -135,8 +135,9 @@ export function changeRule(
 function prepareChange(db: Database, actor: Actor, owner: RuleOwner, id: string, body: unknown) {
   const patch = checkShape(validator('RulePatch'), body);
   const { failOnNewAccess = false, ...fields } = patch;
-  if (Object.keys(fields).length === 0)
-    throw invalidRequest('The request body must hold at least one field of the rule.');
+  if (Object.keys(fields).length === 0) {
+    throw invalidField('', 'must hold at least one field of the rule', { kind: 'empty' });
+  }
   const subject = getRuleSubject(db, actor, owner);
   checkRulesChangeable(actor, subject);
   const present = store.getRule(db, actor.organizationId, subject.id, id);

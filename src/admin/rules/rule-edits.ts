@@ -1,4 +1,4 @@
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField, invalidRequest } from '../../domain/errors.ts';
 import { type CanonicalRule, entriesOf, type PolicyRule } from '../../domain/iam-rule.ts';
 import { type RuleContent, readRule, storedRule } from '../../domain/rule-content.ts';
 import type { IamRule, RulePatch, RuleValue } from '../../generated/types.ts';
@@ -14,7 +14,7 @@ export function mergedRule(present: RuleRecord, patch: RulePatch): RuleContent {
   const { failOnNewAccess: _, ruleType = present.ruleType, ruleValue, ...others } = patch;
   const isSameType = ruleType === present.ruleType;
   if (!isSameType && ruleValue === undefined) {
-    throw invalidRequest('/ruleValue is missing: another rule type needs a whole value.', '/ruleValue');
+    throw invalidField('/ruleValue', 'is missing: another rule type needs a whole value');
   }
   const { status, mode, description } = present;
   return readRule({

@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { ApiError } from '../../domain/errors.ts';
+import { ApiError, phrase, type Wording } from '../../domain/errors.ts';
 import { type ConditionFields, factsOf, RULE_TYPES } from '../../domain/iam-rule.ts';
 import { entryOf } from '../../lib/text.ts';
 
@@ -93,17 +93,21 @@ const OPTIONS: Readonly<Record<string, string>> = {
 };
 
 const NO_CHANGE = 'Say what to change: --help lists the options.';
-
-/** Faults of what was named as a whole. */
-const SENTENCES: Readonly<Record<string, string>> = {
-  'The request body must hold at least one field.': NO_CHANGE,
-  'The request body must hold at least one field of the rule.': NO_CHANGE,
-  'The request body must hold at least one field of the group.': NO_CHANGE,
-  '/ruleValue must hold at least one field.': 'The rule would have no condition left: use rules remove instead.',
-};
+const NO_CONDITION = 'The rule would have no condition left: use rules remove instead.';
 
 /** A JSON pointer to a field of a request, or to a part of one. */
 const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
+
+/** The option or argument that fills a field, with the entry of it; undefined: none does. */
+function optionOf(pointer: string): string | undefined {
+  const [, field = '', rest = ''] = POINTER.exec(pointer) ?? [];
+  const option = entryOf(OPTIONS, field);
+  // An argument's entry is recognized by its text, which the message quotes.
+  return option?.startsWith('--') && rest !== '' ? `${option} ${rest.slice(1)}` : option;
+}
+
+/** Null is written "none" on the command line. */
+const COMMAND_LINE: Wording = { field: (pointer) => optionOf(pointer) ?? pointer.slice(1), nothing: '"none"' };
 
 /**
  * A refused request in the words of the command line: with the option in the place of the field that it filled. What an option
@@ -111,21 +115,11 @@ const POINTER = /^\/(?:ruleValue\/)?([A-Za-z]+)((?:\/.*)?)$/;
  */
 export function inOptions(error: unknown): unknown {
   if (!(error instanceof ApiError) || error.status !== 400) return error;
-  const sentence = entryOf(SENTENCES, error.message);
-  if (sentence !== undefined) return new UsageError(sentence);
-  if (error.param === null) return error;
-  const [, field = '', rest = ''] = POINTER.exec(error.param) ?? [];
-  const option = entryOf(OPTIONS, field);
+  const { fault, param, message } = error;
+  if (fault?.kind === 'empty' && fault.pointer === '') return new UsageError(NO_CHANGE);
+  if (fault?.kind === 'empty' && fault.pointer === '/ruleValue') return new UsageError(NO_CONDITION);
+  const option = param === null ? undefined : optionOf(param);
   if (option === undefined) return error;
-  const isOption = option.startsWith('--');
-  if (!error.message.startsWith(error.param)) {
-    return isOption ? new UsageError(`${option}: ${error.message}`) : new Error(error.message);
-  }
-  // An entry is recognized by its text, which the message quotes.
-  const place = isOption && rest !== '' ? `${option} ${rest.slice(1)}` : option;
-  // Null is written "none" on the command line.
-  const said = error.message.slice(error.param.length).replace(' must be null or ', ' must be "none" or ');
-  return new UsageError(
-    `${place}${said.replace(/ \/([A-Za-z]+)/g, (text, other) => ` ${entryOf(OPTIONS, other) ?? text.slice(1)}`)}`,
-  );
+  if (fault !== undefined) return new UsageError(phrase(fault, COMMAND_LINE));
+  return option.startsWith('--') ? new UsageError(`${option}: ${message}`) : new Error(message);
 }

@@ -5,7 +5,7 @@ import { getKey } from '../../admin/keys/keys.ts';
 import { readRangeFilter } from '../../admin/log/log-query.ts';
 import { StaleRules, writeJudged } from '../../admin/rules/judged-change.ts';
 import { checkShape } from '../../domain/check-shape.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { type ApiError, invalidField, invalidRequest } from '../../domain/errors.ts';
 import { formatTime } from '../../domain/time.ts';
 import type {
   AccessDiff,
@@ -228,14 +228,16 @@ async function readRules(
   actor: Actor,
   { recorded = false, rules, folder }: ReplayRequest,
 ): Promise<ReplayRules> {
-  if (rules !== undefined && recorded) throw invalidRequest('/rules are not judged with /recorded.', '/rules');
-  if (folder !== undefined && recorded) throw invalidRequest('/folder is not judged with /recorded.', '/folder');
-  if (folder !== undefined && rules !== undefined)
-    throw invalidRequest('/folder is not judged with /rules.', '/folder');
+  if (rules !== undefined && recorded) throw notWith('/rules', 'are', '/recorded');
+  if (folder !== undefined && recorded) throw notWith('/folder', 'is', '/recorded');
+  if (folder !== undefined && rules !== undefined) throw notWith('/folder', 'is', '/rules');
   if (folder !== undefined) return rulesOfFolder(app, actor, folder);
   if (rules !== undefined) return { by: 'draft', rules };
   return { by: recorded ? 'recorded' : 'current' };
 }
+
+const notWith = (pointer: string, be: 'are' | 'is', other: string): ApiError =>
+  invalidField(pointer, ({ field }) => `${be} not judged with ${field(other)}`);
 
 /** The rules once the folder is applied. @throws ApiError as `planFolder`, at places below `/folder` */
 async function rulesOfFolder(app: ManagementContext, actor: Actor, folder: PolicyFolder): Promise<ReplayRules> {

@@ -1,5 +1,5 @@
 import { catalogOf } from '../../catalog/catalog.ts';
-import { clientLeft, invalidRequest, policyUnavailable } from '../../domain/errors.ts';
+import { clientLeft, invalidField, policyUnavailable } from '../../domain/errors.ts';
 import { ManualClock } from '../../domain/time.ts';
 import { SharedProgress } from '../../lib/threads.ts';
 import { PolicyFailure } from '../../policy/data-document.ts';
@@ -21,7 +21,7 @@ export function startJob({ databasePath, catalog: catalogData, servedProviders }
       });
       const json = new TextEncoder().encode(JSON.stringify(body));
       if (maxBytes !== undefined && json.byteLength > maxBytes) {
-        throw invalidRequest(`/bundle makes a report of more than ${maxBytes} bytes.`, '/bundle');
+        throw invalidField('/bundle', `makes a report of more than ${maxBytes} bytes`);
       }
       return { json, policyRevision };
     },

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Catalog } from '../../catalog/catalog.ts';
 import type { CatalogData } from '../../catalog/catalog-file.ts';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { ApiError, invalidField } from '../../domain/errors.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Turns } from '../../domain/turns.ts';
 import type { AccessReport, DraftRule, EvaluateRequest, ReplayProgress } from '../../generated/types.ts';
@@ -93,10 +93,10 @@ export function createAnalyst({
 
 /** The error if the bundle is at fault; undefined: it is not. */
 function bundleFault(error: unknown): ApiError | undefined {
-  if (error instanceof BundleRefused) return invalidRequest(`/bundle is refused: ${error.message}`, '/bundle');
+  if (error instanceof BundleRefused) return invalidField('/bundle', `is refused: ${error.message}`);
   const cause = error instanceof Error ? error.cause : undefined;
   const isOutOfMemory = cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return isOutOfMemory ? invalidRequest('/bundle takes more memory than there is for it.', '/bundle') : undefined;
+  return isOutOfMemory ? invalidField('/bundle', 'takes more memory than there is for it') : undefined;
 }
 
 /** A question about one organization. Its shape was checked, and the asker's right to it. */

@@ -1,6 +1,6 @@
 import { Document, isScalar, visit } from 'yaml';
 import { KnownNames, nameWarnings } from '../../core/known-names.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type {
   AccessFlip,
@@ -91,18 +91,18 @@ function applyDraft(world: World, draft: DraftRule, index: number): World {
   const { id, remove, key, member, group, organization, ...fields } = draft;
   const owners = [key, member, group, organization].filter((owner) => owner !== undefined).length;
   if (id === undefined) {
-    if (remove) throw invalidRequest(`${place}/id is missing: say which rule is removed.`, `${place}/id`);
+    if (remove) throw invalidField(`${place}/id`, 'is missing: say which rule is removed');
     if (owners !== 1) {
-      throw invalidRequest(`${place} must name one of key, member, group and organization: whose rule it is.`, place);
+      throw invalidField(place, 'must name one of key, member, group and organization: whose rule it is');
     }
     const owner = newOwner(world, draft, place);
     return changed(world, owner, (rules) => [...rules, ...readDraft(fields, newId(index), place)]);
   }
-  if (owners > 0) throw invalidRequest(`${place} names a rule, so it must not name an owner.`, place);
+  if (owners > 0) throw invalidField(place, 'names a rule, so it must not name an owner');
   const found = findRule(world, id);
-  if (found === undefined) throw invalidRequest(`${place}/id ("${id}") is not an active rule.`, `${place}/id`);
+  if (found === undefined) throw invalidField(`${place}/id`, 'is not an active rule', { quoted: `"${id}"` });
   if (remove && Object.keys(fields).length > 0) {
-    throw invalidRequest(`${place} removes the rule, so it must not change it.`, place);
+    throw invalidField(place, 'removes the rule, so it must not change it');
   }
   const { ruleType, ruleValue, mode, description } = found.rule;
   const replaced = remove ? [] : readDraft({ ruleType, ruleValue, mode, description, ...fields }, id, place);
@@ -138,7 +138,7 @@ function only(meant: readonly { readonly id: string }[], owners: Owners, place: 
   const [first] = meant;
   if (first !== undefined && meant.length === 1) return { owners, id: first.id };
   const ids = meant.length === 0 ? '' : `: ${meant.map(({ id }) => id).join(', ')}`;
-  throw invalidRequest(`${place}: ${meant.length === 0 ? 'no' : 'more than one'} ${what}${ids}.`, place);
+  throw invalidField(place, `: ${meant.length === 0 ? 'no' : 'more than one'} ${what}${ids}`);
 }
 
 function findRule(world: World, id: string): { owner: Owner; rule: WorldRule } | undefined {

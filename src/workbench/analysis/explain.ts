@@ -6,7 +6,7 @@ import { noModelServed } from '../../core/reach.ts';
 import { type ListScope, permittedIds } from '../../core/reachable.ts';
 import { doesNotServe, noCredential, retired, unknownModel } from '../../core/resolve.ts';
 import { canonicalAddress } from '../../domain/address.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField } from '../../domain/errors.ts';
 import { comparePrice, type Mapping } from '../../domain/model.ts';
 import type { Alias } from '../../domain/provider.ts';
 import { formatTime } from '../../domain/time.ts';
@@ -87,7 +87,7 @@ function readCallMeaning(world: World, caller: Caller, call: EvaluateCall, now: 
 function readAddress({ address: text = null }: EvaluateCall, place: string): string | null {
   const address = text === null ? null : canonicalAddress(text);
   if (address !== null || text === null) return address;
-  throw invalidRequest(`${place}/address ("${text}") is not an IPv4 or IPv6 address.`, `${place}/address`);
+  throw invalidField(`${place}/address`, 'is not an IPv4 or IPv6 address', { quoted: `"${text}"` });
 }
 
 /** Reads the candidates of `auto` for a short chat. @throws ApiError 404 as the gateway */

@@ -5,7 +5,7 @@ import { Document, visit } from 'yaml';
 import ruleSchema from '../../../schemas/admin/iam-rule.json' with { type: 'json' };
 import folderSchema from '../../../schemas/workbench/policy-folder.json' with { type: 'json' };
 import { checkShape, type Explanation, pointerStep } from '../../domain/check-shape.ts';
-import { invalidRequest } from '../../domain/errors.ts';
+import { invalidField } from '../../domain/errors.ts';
 import type { FolderOwner, PolicyFolder } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import { locating } from '../fixtures/fixture-rules.ts';
@@ -129,7 +129,7 @@ class MergedFolder {
   #addSource(source: string): void {
     this.#source ??= source;
     if (this.#source === source) return;
-    throw invalidRequest(`/source ("${source}") is "${this.#source}" in another file.`, '/source');
+    throw invalidField('/source', `is "${this.#source}" in another file`, { quoted: `"${source}"` });
   }
 
   /** Place of the deepest part of the pointer that exists. */
@@ -151,7 +151,7 @@ function together(first: FolderOwner | undefined, second: FolderOwner, pointer: 
   const known = new Map(Object.entries(first?.rules ?? {}));
   for (const [name, rule] of Object.entries(second.rules)) {
     const at = `${pointer}/rules/${name}`;
-    if (known.has(name)) throw invalidRequest(`${at} is stated in another file too.`, at);
+    if (known.has(name)) throw invalidField(at, 'is stated in another file too');
     known.set(name, rule);
   }
   return { rules: Object.fromEntries(known) };

@@ -1,6 +1,6 @@
 import type { Catalog } from '../../catalog/catalog.ts';
 import { checkContent } from '../../domain/check-shape.ts';
-import { ApiError, invalidRequest } from '../../domain/errors.ts';
+import { ApiError, invalidField, relocated } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type { WorldDocument, WorldDocumentOrganization, WorldDocumentRule } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
@@ -100,10 +100,7 @@ function addKeys(
   for (const [index, key] of keys.entries()) {
     const place = `${at}/keys/${index}`;
     if (members.get(key.memberId)?.organizationId !== id) {
-      throw invalidRequest(
-        `${place}/memberId ("${key.memberId}") is not a member of the organization.`,
-        `${place}/memberId`,
-      );
+      throw invalidField(`${place}/memberId`, 'is not a member of the organization', { quoted: `"${key.memberId}"` });
     }
     const { memberId, description = '', tags = [] } = key;
     const rules = readRules(key.rules, place);
@@ -124,7 +121,7 @@ function addGroups({ id, groups = [] }: WorldDocumentOrganization, at: string, a
       const stranger = group[what]?.findIndex((holder) => all[what].get(holder)?.organizationId !== id) ?? -1;
       if (stranger === -1) continue;
       const pointer = `${place}/${what}/${stranger}`;
-      throw invalidRequest(`${pointer} is none of the organization's ${what}.`, pointer);
+      throw invalidField(pointer, `is none of the organization's ${what}`);
     }
     all.groups.add(place, {
       id: group.id,
@@ -153,8 +150,7 @@ export function placed<T>(place: string, read: () => T): T {
     return read();
   } catch (error) {
     if (!(error instanceof ApiError) || error.param === null) throw error;
-    const message = error.message.startsWith('/') ? `${place}${error.message}` : `${place}: ${error.message}`;
-    throw new ApiError(error.status, error.code, message, { param: `${place}${error.param}` });
+    throw relocated(error, place);
   }
 }
 
@@ -162,7 +158,7 @@ class UniqueById<T extends { readonly id: string }> {
   readonly #byId = new Map<string, T>();
 
   add(place: string, item: T): void {
-    if (this.#byId.has(item.id)) throw invalidRequest(`${place}/id ("${item.id}") comes twice.`, `${place}/id`);
+    if (this.#byId.has(item.id)) throw invalidField(`${place}/id`, 'comes twice', { quoted: `"${item.id}"` });
     this.#byId.set(item.id, item);
   }
 

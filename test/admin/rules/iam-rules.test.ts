@@ -131,7 +131,7 @@ describe('a written rule', () => {
     expect(judge({ count: 0, cells: [] })).toThrow(StaleRules);
     expect(getRule(db, owner, to, id, write).rule.status).toBe('active');
     expect(() => changeRule(db, owner, to, id, { failOnNewAccess: true }, write)).toThrow(
-      refusal(400, 'The request body must hold at least one field of the rule.'),
+      refusal(400, 'The request body must hold at least one field of the rule.', ''),
     );
   });
 

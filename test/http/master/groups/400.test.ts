@@ -42,7 +42,7 @@ it('refuses a name that another group has', async () => {
 
 it.each([
   [{}, 'The request body must hold at least one field.', ''],
-  [{ failOnNewAccess: true }, 'The request body must hold at least one field of the group.', null],
+  [{ failOnNewAccess: true }, 'The request body must hold at least one field of the group.', ''],
 ])('refuses the change %j', async (body, message, param) => {
   expect(await outcome(server.request('PATCH', path, { body }))).toEqual({
     status: 400,

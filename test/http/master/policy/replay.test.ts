@@ -191,11 +191,11 @@ describe('POST /v1/master/policy/replay', () => {
       { 'policy.wasm': compiled('permit-all') },
       'It fails the self-test: deny_models {"models":["swift-1"]} does not deny for an organization.',
     ],
-    ['that traps', { 'policy.wasm': moduleThat(TRAP) }, 'The compiled policy cannot be used. unreachable'],
+    ['that traps', { 'policy.wasm': moduleThat(TRAP) }, 'The compiled policy cannot be used. unreachable.'],
     [
       'that takes all memory in its trial',
       { 'policy.wasm': compiled('endless') },
-      'It fails the self-test: The policy could not be evaluated. opa_malloc: failed',
+      'It fails the self-test: The policy could not be evaluated. opa_malloc: failed.',
     ],
   ])('refuses a bundle %s', async (_, files, message) => {
     const archive = archiveOf({ ...bundleFiles('next'), ...files }).toString('base64');
