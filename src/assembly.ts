@@ -16,7 +16,6 @@ import { createFindReach, Health } from './core/reach.ts';
 import { createCheckAddress, createFindReachable } from './core/reachable.ts';
 import { createAnswers } from './core/target-exchange.ts';
 import type { Clock } from './domain/time.ts';
-import type { Turns } from './domain/turns.ts';
 import type { AppContext, ListenerContext } from './http/app-context.ts';
 import { consentPath, showOAuthError } from './http/oauth/consent-page.ts';
 import { Load } from './http/state.ts';
@@ -36,6 +35,7 @@ import { createProviders } from './providers/providers.ts';
 import type { Sandbox } from './providers/sandbox/sandbox.ts';
 import { createTokenEstimator } from './providers/tokens/token-estimate.ts';
 import { databasePath } from './store/db/data-dir.ts';
+import type { DatabaseThread } from './store/db/database-thread.ts';
 import type { ServerSecrets } from './store/secrets/secrets.ts';
 import { createRecordingCheck, type Store } from './store/store.ts';
 import type { Telemetry } from './telemetry/telemetry.ts';
@@ -54,8 +54,8 @@ interface Foundation {
   readonly unnamedModels: UnnamedModels;
   readonly refused: RefusedRecorder | undefined;
   readonly policy: PolicyKeeper;
-  /** Turns of the organizations at the threads that read the database. */
-  readonly turns: Turns;
+  /** The thread that reads the database for reports and the log. */
+  readonly reader: DatabaseThread;
   /** Aborted when the product stops. */
   readonly stopping: AbortSignal;
   readonly metricsToken: () => string | undefined;
@@ -71,7 +71,7 @@ interface Assembly {
 
 /** Makes the context of the doors, the one object in which every part of the process has its line. @param closers learn how to undo it */
 export function assemble(foundation: Foundation, closers: Closers): Assembly {
-  const { config, clock, secrets, telemetry, store, catalog, policy, turns, stopping } = foundation;
+  const { config, clock, secrets, telemetry, store, catalog, policy, reader, stopping } = foundation;
   const { peppers, encryptionKeys } = secrets;
   const providers = createProviders({
     sandbox: foundation.sandbox,
@@ -84,21 +84,15 @@ export function assemble(foundation: Foundation, closers: Closers): Assembly {
   const lookUps = createLookUps(config.timeouts.connect);
   const core = createCore(foundation, { providers, pdp: activePolicy.pdp, lookUps }, closers);
   const listModels = createListModels(core);
-  const path = databasePath(config.dataDir);
   const bundle = () => policy.inForce().bundle;
   const analyst = createAnalyst({
-    databasePath: path,
+    databasePath: databasePath(config.dataDir),
     catalog,
     bundle,
     servedProviders: servedProviders(config),
     clock,
-    turns,
   });
   closers.add(() => analyst.close());
-  const usageReporter = createUsageReporter({ databasePath: path, turns });
-  closers.add(() => usageReporter.close());
-  const logReader = createLogReader({ databasePath: path, turns });
-  closers.add(() => logReader.close());
   const listeners = listenersOf(foundation);
   const canRecord = createRecordingCheck(store, clock);
   const app: AppContext = {
@@ -127,8 +121,8 @@ export function assemble(foundation: Foundation, closers: Closers): Assembly {
     mcp: mcpLoader(foundation, core, listModels),
     authorizationServer: authorizationServers(foundation, core, lookUps, closers),
     analyst,
-    usageReporter,
-    logReader,
+    usageReporter: createUsageReporter(reader),
+    logReader: createLogReader(reader),
     metricsToken: foundation.metricsToken,
   };
   return { app, providers, activate: activePolicy.activate };

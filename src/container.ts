@@ -3,6 +3,7 @@ import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
 import { RefusedRecorder } from './admin/log/refused-recorder.ts';
 import { type ActiveProvider, listActiveProviders } from './admin/providers/known-providers.ts';
+import type { ReaderData } from './admin/reader-job.ts';
 import { type FirstRun, firstRun } from './admin/sign-in/sign-in-links.ts';
 import { listWatchedBudgets } from './admin/tenants/budgets.ts';
 import { startForgettingCalls } from './admin/usage/forget-calls.ts';
@@ -16,7 +17,6 @@ import { checkEnvironment, environmentAccesses } from './core/check-providers.ts
 import { isOddlyLow } from './domain/limits.ts';
 import { SANDBOX } from './domain/provider.ts';
 import { type Clock, formatTime, systemClock } from './domain/time.ts';
-import { Turns } from './domain/turns.ts';
 import { createGatewayApp } from './http/gateway-app.ts';
 import { createManagementApp } from './http/management-app.ts';
 import { type Listener, listen } from './http/server.ts';
@@ -29,6 +29,7 @@ import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
 import { createDataDir, databasePath, hasDatabase, lockDataDir } from './store/db/data-dir.ts';
 import { createCheckpointer } from './store/db/database.ts';
+import { DatabaseThread } from './store/db/database-thread.ts';
 import { newestCallAt, positionNow } from './store/ledger/call-follower.ts';
 import { loadSecrets, type ServerKey, type ServerKeys } from './store/secrets/secrets.ts';
 import { forgetServing, noteServing } from './store/secrets/serving.ts';
@@ -141,7 +142,11 @@ async function build(
   const policy = await createPolicyKeeper({ config, clock, telemetry });
   closers.add(() => policy.close());
   const stopping = new AbortController();
-  const turns = new Turns();
+  const decisionFile =
+    config.decisionFile === undefined ? undefined : { ...config.decisionFile, begin: await store.read(positionNow) };
+  const readerData: ReaderData = { databasePath: databasePath(config.dataDir), decisionFile };
+  const reader = new DatabaseThread({ job: 'readDatabase', data: readerData });
+  closers.add(() => reader.close());
   let { metricsToken } = config;
   const { app, providers, activate } = assemble(
     {
@@ -155,18 +160,14 @@ async function build(
       unnamedModels: models,
       refused,
       policy,
-      turns,
+      reader,
       stopping: stopping.signal,
       metricsToken: () => metricsToken,
       prepareMcp,
     },
     closers,
   );
-  const decisionFile =
-    config.decisionFile === undefined ? undefined : { ...config.decisionFile, begin: await store.read(positionNow) };
-  closers.add(
-    startFollowingCalls({ databasePath: databasePath(config.dataDir), decisionFile, store, turns, telemetry }),
-  );
+  closers.add(startFollowingCalls({ reader, hasDecisionFile: decisionFile !== undefined, store, telemetry }));
   telemetry.watch({
     ...running,
     catalogDate: catalog.date,

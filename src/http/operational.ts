@@ -71,14 +71,14 @@ export const metricsHandlers = ({ telemetry, metricsToken }: Pick<AppContext, 't
 
 /**
  * `/openapi.json` and `/reference`: what this listener can do, for programs and for people. No key is needed. Both are made at the
- * first request for one of them.
+ * first request for one of them, as bytes: a text would be copied for each client that does not read its answer.
  */
 export function descriptionHandlers(listener: 'gateway' | 'management') {
-  let made: { readonly document: string; readonly page: string } | undefined;
+  let made: { readonly document: Buffer; readonly page: Buffer } | undefined;
   const description = () => {
     if (made === undefined) {
       const document = openApiDocument(listener);
-      made = { document: JSON.stringify(document), page: referencePage(document) };
+      made = { document: Buffer.from(JSON.stringify(document)), page: Buffer.from(referencePage(document)) };
     }
     return made;
   };

@@ -8,7 +8,7 @@ interface JobTraits {
   readonly answers: boolean;
 }
 
-/** Reads rows, of which few live at once: without a bound each of these threads keeps up to 48 MB for new objects. */
+/** Reads rows, of which few live at once: without a bound each of these threads keeps up to 48 MB for new objects. The rules are analysed apart, so that a report waits for no replay. */
 const READER = {
   limits: { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 8 },
   yieldsToCalls: true,
@@ -22,7 +22,7 @@ const JUDGE = { limits: {}, yieldsToCalls: false, answers: true } as const;
 export const JOBS = {
   /** The young generation would take three times as much by default, and the work gains nothing by it. */
   readAnswers: {
-    limits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 },
+    limits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
     yieldsToCalls: false,
     answers: true,
   },
@@ -37,9 +37,7 @@ export const JOBS = {
     yieldsToCalls: true,
     answers: false,
   },
-  followCalls: READER,
-  readLog: READER,
-  reportUsage: READER,
+  readDatabase: READER,
   analyse: READER,
   judgeSubjects: JUDGE,
   judgeVerdicts: JUDGE,
@@ -107,8 +105,8 @@ interface Waiting<Question, Answer> {
 /** Threads that compute what would stop the serving one. */
 export class Threads<Question extends object, Answer> {
   readonly #options: ThreadsOptions;
-  readonly #idle: Thread<Question, Answer>[] = [];
-  readonly #busy = new Map<Thread<Question, Answer>, string>();
+  readonly #idle: Thread[] = [];
+  readonly #busy = new Map<Thread, string>();
   /** By share, the one whose turn is next first. */
   readonly #waiting = new Map<string, Waiting<Question, Answer>[]>();
   #jobs = 0;
@@ -177,13 +175,10 @@ export class Threads<Question extends object, Answer> {
     job.reject(new Error('Nobody waits for the answer.'));
   }
 
-  async #run(
-    thread: Thread<Question, Answer>,
-    { message, asked, resolve, reject }: Waiting<Question, Answer>,
-  ): Promise<void> {
+  async #run(thread: Thread, { message, asked, resolve, reject }: Waiting<Question, Answer>): Promise<void> {
     this.#busy.set(thread, asked.share);
     try {
-      resolve(await thread.ask(message, { limitMs: this.#options.limitMs, bytes: asked.bytes }));
+      resolve(await thread.ask<Answer>(message, { limitMs: this.#options.limitMs, bytes: asked.bytes }));
     } catch (error) {
       reject(error instanceof Error ? error : new Error(String(error)));
     }
@@ -209,7 +204,7 @@ export class ThreadTimeout extends Error {
  * A thread that answers each message with exactly one `ThreadReply`, one question at a time. It starts with the first question, and
  * again after it died. While it has no question, it keeps no process alive.
  */
-export class Thread<Question extends object, Answer> {
+export class Thread {
   readonly #start: () => Worker;
   #worker: Worker | undefined;
 
@@ -218,7 +213,7 @@ export class Thread<Question extends object, Answer> {
   }
 
   /** @throws ThreadTimeout, an Error when the thread ended, or what the job threw; the next question gets another thread */
-  async ask(question: Question, { limitMs, bytes }: ThreadQuestion = {}): Promise<Answer> {
+  async ask<Answer>(question: object, { limitMs, bytes }: ThreadQuestion = {}): Promise<Answer> {
     this.#worker ??= this.#started();
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<ThreadReply<Answer>>();

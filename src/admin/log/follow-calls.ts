@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError } from '../../domain/errors.ts';
-import type { Turns } from '../../domain/turns.ts';
-import { createDatabaseThread } from '../../store/db/database-thread.ts';
+import type { DatabaseThread } from '../../store/db/database-thread.ts';
 import {
   hasUncounted,
   passUnreported,
@@ -11,7 +10,7 @@ import {
 import { hasNextBlock, type IndexBlock, storeBlock } from '../../store/ledger/call-index.ts';
 import type { Store } from '../../store/store.ts';
 import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
-import type { DecisionFileOptions, FileProgress } from './decision-file.ts';
+import type { FileProgress } from './decision-file.ts';
 
 /** Between two pieces of work, in ms: a gateway that was just brought up to date has many. */
 const PAUSE_MS = 20;
@@ -21,26 +20,24 @@ const LAST_MS = 10_000;
 /** Among those who take turns. */
 const CALLER = 'what follows calls';
 
-export interface FollowJobData {
-  readonly databasePath: string;
-  /** Undefined: decisions are not written to a file. */
-  readonly decisionFile?: DecisionFileOptions | undefined;
-}
-
 export interface FollowQuestion {
   readonly what: 'block' | 'reports' | 'file';
 }
 
+const tooSlow = (): ApiError => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`);
+
 /** Undefined: there is nothing to do. */
-export interface FollowAnswer {
+interface FollowAnswer {
   readonly block?: IndexBlock | undefined;
   readonly reports?: ReportCounts | undefined;
   readonly file?: FileProgress | undefined;
 }
 
-interface FollowingDeps extends FollowJobData {
+interface FollowingDeps {
+  readonly reader: DatabaseThread;
+  /** Whether decisions are written to a file. */
+  readonly hasDecisionFile: boolean;
   readonly store: Pick<Store, 'read' | 'write'>;
-  readonly turns: Turns;
   readonly telemetry: Pick<Telemetry, 'warn' | 'info' | 'reported' | 'decisionsFiled'>;
   /** Time between two looks for calls to index and to count, in ms. */
   readonly everyMs?: number;
@@ -54,23 +51,17 @@ interface FollowingDeps extends FollowJobData {
  * @returns what ends the job, when what is over by then was counted and written
  */
 export function startFollowingCalls({
-  databasePath,
-  decisionFile,
+  reader,
+  hasDecisionFile,
   store,
-  turns,
   telemetry,
   everyMs = 5000,
   fileEveryMs = 1000,
 }: FollowingDeps): () => Promise<void> {
-  const data: FollowJobData = { databasePath, decisionFile };
-  const thread = createDatabaseThread<FollowQuestion, FollowAnswer>({
-    job: 'followCalls',
-    data,
-    turns,
-    limitMs: LIMIT_MS,
-    tooSlow: () => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`),
-  });
-  const ask = (what: FollowQuestion['what']): Promise<FollowAnswer> => thread.ask(CALLER, { what });
+  const ask = (what: FollowQuestion['what']): Promise<FollowAnswer> => {
+    const question: FollowQuestion = { what };
+    return reader.ask(CALLER, question, { limitMs: LIMIT_MS, tooSlow });
+  };
 
   async function index(isStopped: () => boolean): Promise<void> {
     while (!isStopped() && (await store.read(hasNextBlock))) {
@@ -114,11 +105,10 @@ export function startFollowingCalls({
       await count(isStopped);
       await index(isStopped);
     }),
-    ...(decisionFile === undefined ? [] : [repeat(fileEveryMs, onError, writeFile)]),
+    ...(hasDecisionFile ? [repeat(fileEveryMs, onError, writeFile)] : []),
   ];
   return async () => {
     await Promise.race([Promise.all(jobs.map((end) => end())), pause(LAST_MS, undefined, { ref: false })]);
-    await thread.close();
   };
 }
 

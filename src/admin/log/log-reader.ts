@@ -1,8 +1,7 @@
 import { ApiError } from '../../domain/errors.ts';
-import type { Turns } from '../../domain/turns.ts';
 import type { IamRule, RuleEvidence } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
-import { createDatabaseThread } from '../../store/db/database-thread.ts';
+import type { DatabaseThread } from '../../store/db/database-thread.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import type { CallFilter } from '../../store/ledger/call-log.ts';
 import { countOtherReportRules, getRule } from '../../store/rules/rules.ts';
@@ -18,42 +17,24 @@ export type LogQuestion =
   | (RefusedListRequest & { readonly what: 'requests' })
   | { readonly what: 'evidence'; readonly request: EvidenceRequest };
 
-export interface LogJobData {
-  readonly databasePath: string;
-}
-
 /** Reads calls and decisions outside the serving thread. */
 export interface LogReader {
   /** JSON. @param organizationId of who asks. @throws ApiError: of the question itself, 503 when too many wait, 504 when it takes too long */
   read(organizationId: string, question: LogQuestion): Promise<Uint8Array>;
-  close(): Promise<void>;
-}
-
-interface LogReaderOptions extends LogJobData {
-  readonly turns: Turns;
 }
 
 const LIMIT_MS = 30_000;
 
-export function createLogReader({ databasePath, turns }: LogReaderOptions): LogReader {
-  const data: LogJobData = { databasePath };
-  const thread = createDatabaseThread<LogQuestion, Uint8Array>({
-    job: 'readLog',
-    data,
-    turns,
-    limitMs: LIMIT_MS,
-    tooSlow: () =>
-      new ApiError(
-        504,
-        'report_timeout',
-        `The search takes longer than ${LIMIT_MS} ms: ask for less, or use the command line.`,
-      ),
-  });
-  return {
-    read: thread.ask,
-    close: () => thread.close(),
-  };
-}
+const tooSlow = (): ApiError =>
+  new ApiError(
+    504,
+    'report_timeout',
+    `The search takes longer than ${LIMIT_MS} ms: ask for less, or use the command line.`,
+  );
+
+export const createLogReader = (reader: DatabaseThread): LogReader => ({
+  read: (organizationId, question) => reader.ask(organizationId, question, { limitMs: LIMIT_MS, tooSlow }),
+});
 
 /** A call is decided by a rule within this time of its id, in ms. */
 const MINUTE = 60_000;

@@ -1,11 +1,10 @@
 import { checkShape } from '../../domain/check-shape.ts';
 import { ApiError, invalidRequest, notFound, permissionDenied } from '../../domain/errors.ts';
 import { checkRange, DAY, parseTime, parseTimeEnd, TIME_FORM } from '../../domain/time.ts';
-import type { Turns } from '../../domain/turns.ts';
 import type { Usage, UsageQuery } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
-import { createDatabaseThread } from '../../store/db/database-thread.ts';
+import type { DatabaseThread } from '../../store/db/database-thread.ts';
 import { isOrWasThere, ownerOfKey, type UsageDimension, type UsageFilter } from '../../store/ledger/usage-sums.ts';
 import { getMember } from '../../store/tenants/member-records.ts';
 import { type Actor, checkSeesKeyOf, seesAllKeys } from '../audit/audit-trail.ts';
@@ -115,36 +114,30 @@ export interface ReportedUsage {
   readonly nextCursor: string | null;
 }
 
-export interface UsageJobData {
-  readonly databasePath: string;
+/** A report is asked of the thread that reads the database. */
+export interface UsageQuestion {
+  readonly what: 'usage';
+  readonly request: UsageRequest;
 }
 
 /** Sums up calls outside the serving thread. */
 export interface UsageReporter {
   /** @throws ApiError: of the request itself, 503 when too many wait, 504 when it takes too long */
   report(request: UsageRequest): Promise<ReportedUsage>;
-  close(): Promise<void>;
 }
 
-interface UsageReporterOptions extends UsageJobData {
-  readonly turns: Turns;
-  /** Milliseconds that one page may take. */
-  readonly limitMs?: number;
-}
-
-export function createUsageReporter({ databasePath, turns, limitMs = 30_000 }: UsageReporterOptions): UsageReporter {
-  const data: UsageJobData = { databasePath };
-  const thread = createDatabaseThread<UsageRequest, ReportedUsage>({
-    job: 'reportUsage',
-    data,
-    turns,
-    limitMs,
-    tooSlow: () =>
-      new ApiError(
-        504,
-        'report_timeout',
-        `The report takes longer than ${limitMs} ms: ask for less, or use the command line.`,
-      ),
-  });
-  return { report: (request) => thread.ask(request.organizationId, request), close: () => thread.close() };
+/** @param limitMs milliseconds that one page may take */
+export function createUsageReporter(reader: DatabaseThread, limitMs = 30_000): UsageReporter {
+  const tooSlow = (): ApiError =>
+    new ApiError(
+      504,
+      'report_timeout',
+      `The report takes longer than ${limitMs} ms: ask for less, or use the command line.`,
+    );
+  return {
+    report(request) {
+      const question: UsageQuestion = { what: 'usage', request };
+      return reader.ask(request.organizationId, question, { limitMs, tooSlow });
+    },
+  };
 }

@@ -1,12 +1,11 @@
 import { formatUsd } from '../../domain/limits.ts';
 import { DAY, formatTime, HOUR } from '../../domain/time.ts';
 import type { Usage, UsageReport, UsageRow } from '../../generated/types.ts';
-import { type Database, openDatabase } from '../../store/db/database.ts';
-import { databaseJob } from '../../store/db/database-thread.ts';
+import type { Database } from '../../store/db/database.ts';
 import { unknownCursor } from '../../store/db/records.ts';
 import { COUNTS, prepareUsageSums, type SumUsage, type UsageSums } from '../../store/ledger/usage-sums.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
-import type { ReportedUsage, UsageJobData, UsageRequest } from './usage-query.ts';
+import type { ReportedUsage, UsageRequest } from './usage-query.ts';
 
 /** End of a page: the start of its last row's hour or day, and the row's dimensions. */
 type PageStart = readonly [start: number, ...of: (string | null)[]];
@@ -185,11 +184,9 @@ const cellOf = (row: UsageRow, column: keyof UsageRow): string =>
 export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
   line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => cellOf(row, column)))).join('');
 
-export function startJob({ databasePath }: UsageJobData) {
-  const db = openDatabase(databasePath, { readonly: true, busyTimeoutMs: 2000 });
-  return databaseJob((request: UsageRequest): ReportedUsage => {
-    const report = usageReport(db, request);
-    const text = request.format === 'csv' ? usageCsv(report) : JSON.stringify(report);
-    return { bytes: new TextEncoder().encode(text), nextCursor: report.nextCursor };
-  });
+/** A page of the report in the format that was asked for. Not for the serving thread. @throws as `usageReport` */
+export function reportedUsage(db: Database, request: UsageRequest): ReportedUsage {
+  const report = usageReport(db, request);
+  const text = request.format === 'csv' ? usageCsv(report) : JSON.stringify(report);
+  return { bytes: new TextEncoder().encode(text), nextCursor: report.nextCursor };
 }

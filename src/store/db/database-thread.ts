@@ -1,77 +1,87 @@
 import { ApiError, clientLeft } from '../../domain/errors.ts';
-import type { Turns } from '../../domain/turns.ts';
+import { Turns } from '../../domain/turns.ts';
 import { type Job, type JobName, startThread, Thread, ThreadTimeout } from '../../lib/threads.ts';
-
-/** A second thread that answers questions about the database, on a connection of its own. */
-interface DatabaseThread<Question, Answer> {
-  /** @throws ApiError: the thread's own refusal, 503 when too many wait, 504 when it takes too long */
-  ask(organizationId: string, question: Question): Promise<Answer>;
-  /**
-   * Asks what leads to code of others. The thread ends with the answer, or when nobody waits for it any more.
-   * @param prepare makes the question, when it is its turn. @throws as `ask`, 499 when the signal is aborted, and what `prepare` throws
-   */
-  askApart(organizationId: string, prepare: () => Promise<Question>, signal: AbortSignal): Promise<Answer>;
-  close(): Promise<void>;
-}
 
 interface DatabaseThreadOptions {
   /** Its `startJob` returns what `databaseJob` makes. */
   readonly job: JobName;
   readonly data: object;
-  /** Shared by all threads of a process: whatever one of them takes, the serving thread and a core stay free. */
-  readonly turns: Turns;
-  /** Milliseconds that one answer may take. */
+  /** One question at a time unless these say otherwise. */
+  readonly turns?: Turns;
+}
+
+/** Limits of one answer. */
+export interface AnswerLimits {
   readonly limitMs: number;
   /** The error for an answer that takes longer. */
   readonly tooSlow: () => ApiError;
 }
 
-/** Starts the thread with the first question, and again when it broke or an answer took too long. */
-export function createDatabaseThread<Question extends object, Answer>({
-  job,
-  data,
-  turns,
-  limitMs,
-  tooSlow,
-}: DatabaseThreadOptions): DatabaseThread<Question, Answer> {
-  const thread = new Thread<Question, ThreadAnswer<Answer>>(() => startThread(job, data));
-  let closed = false;
+/**
+ * A second thread that answers questions about the database, on a connection of its own. It starts with the first question, and
+ * again when it broke or an answer took too long.
+ */
+export class DatabaseThread {
+  readonly #thread: Thread;
+  readonly #turns: Turns;
+  #closed = false;
 
-  async function run(question: Question): Promise<Answer> {
-    if (closed) throw new ApiError(503, 'overloaded', 'The server is stopping.');
+  constructor({ job, data, turns = new Turns() }: DatabaseThreadOptions) {
+    this.#thread = new Thread(() => startThread(job, data));
+    this.#turns = turns;
+  }
+
+  /** @throws ApiError: the job's own refusal, 503 when too many wait, 504 when it takes too long */
+  ask<Answer>(organizationId: string, question: object, limits: AnswerLimits): Promise<Answer> {
+    return this.#turns.take(organizationId, () => this.#run<Answer>(question, limits));
+  }
+
+  /**
+   * Asks what leads to third-party code. The thread ends with the answer, or when nobody waits for it any more.
+   * @param prepare makes the question, when it is its turn. @throws as `ask`, 499 when the signal is aborted, and what `prepare` throws
+   */
+  askApart<Answer>(
+    organizationId: string,
+    prepare: () => Promise<object>,
+    limits: AnswerLimits & { readonly signal: AbortSignal },
+  ): Promise<Answer> {
+    return this.#turns.take(organizationId, () => this.#runApart<Answer>(prepare, limits));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#thread.end();
+  }
+
+  async #run<Answer>(question: object, { limitMs, tooSlow }: AnswerLimits): Promise<Answer> {
+    if (this.#closed) throw new ApiError(503, 'overloaded', 'The server is stopping.');
     try {
-      return read(await thread.ask(question, { limitMs }));
+      return read(await this.#thread.ask<ThreadAnswer<Answer>>(question, { limitMs }));
     } catch (error) {
       if (error instanceof ThreadTimeout) throw tooSlow();
-      if (!(error instanceof ApiError) || error.status >= 500) await thread.end(); // It may be broken.
+      if (!(error instanceof ApiError) || error.status >= 500) await this.#thread.end(); // It may be broken.
       throw error;
     }
   }
 
-  async function runApart(prepare: () => Promise<Question>, signal: AbortSignal): Promise<Answer> {
-    const end = (): void => void thread.end();
+  async #runApart<Answer>(
+    prepare: () => Promise<object>,
+    { signal, ...limits }: AnswerLimits & { readonly signal: AbortSignal },
+  ): Promise<Answer> {
+    const end = (): void => void this.#thread.end();
     signal.addEventListener('abort', end);
     try {
       signal.throwIfAborted();
       const question = await prepare();
       signal.throwIfAborted();
-      return await run(question);
+      return await this.#run(question, limits);
     } catch (error) {
       throw signal.aborted ? clientLeft() : error;
     } finally {
       signal.removeEventListener('abort', end);
-      await thread.end();
+      await this.#thread.end();
     }
   }
-
-  return {
-    ask: (organizationId, question) => turns.take(organizationId, () => run(question)),
-    askApart: (organizationId, prepare, signal) => turns.take(organizationId, () => runApart(prepare, signal)),
-    async close() {
-      closed = true;
-      await thread.end();
-    },
-  };
 }
 
 function read<Answer>(answer: ThreadAnswer<Answer>): Answer {

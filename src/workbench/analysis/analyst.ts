@@ -8,7 +8,7 @@ import type { AccessReport, DraftRule, EvaluateRequest, ReplayProgress } from '.
 import { SharedProgress } from '../../lib/threads.ts';
 import { BundleRefused } from '../../policy/archive/read-archive.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
-import { createDatabaseThread } from '../../store/db/database-thread.ts';
+import { DatabaseThread } from '../../store/db/database-thread.ts';
 import { tryBundle } from '../bundles/try-bundle.ts';
 import type { ReplayScope } from '../replay/replay.ts';
 import type { ReportOptions } from '../world/candidates.ts';
@@ -39,7 +39,8 @@ interface AnalystOptions {
   /** The policy in force. */
   readonly bundle: () => PolicyBundle;
   readonly clock: Clock;
-  readonly turns: Turns;
+  /** One analysis at a time unless these say otherwise. */
+  readonly turns?: Turns;
   /** Milliseconds that one analysis may take. */
   readonly limitMs?: number;
 }
@@ -47,7 +48,6 @@ interface AnalystOptions {
 /** Bytes of a report by a bundle of others, which the serving thread is handed. */
 const MAX_FOREIGN_BYTES = 16 * 1024 * 1024;
 
-/** One thread, one analysis at a time. */
 export function createAnalyst({
   databasePath,
   catalog,
@@ -62,17 +62,14 @@ export function createAnalyst({
     catalog: { date: catalog.date, models: catalog.models(), providers: catalog.providers() },
     servedProviders,
   };
-  const thread = createDatabaseThread<AnalysisQuestion, Analysis>({
-    job: 'analyse',
-    data,
-    turns,
-    limitMs,
-    tooSlow: () =>
-      new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`),
-  });
+  const thread = new DatabaseThread({ job: 'analyse', data, ...(turns === undefined ? {} : { turns }) });
+  const tooSlow = (): ApiError =>
+    new ApiError(504, 'analysis_timeout', `The analysis takes longer than ${limitMs} ms: use the command line.`);
   return {
-    analyse: (job, progress) =>
-      thread.ask(job.organizationId, { job, now: clock.now(), bundle: bundle(), progress: progress?.memory }),
+    analyse(job, progress) {
+      const question: AnalysisQuestion = { job, now: clock.now(), bundle: bundle(), progress: progress?.memory };
+      return thread.ask(job.organizationId, question, { limitMs, tooSlow });
+    },
     async analyseBy(archive, job, { progress, signal }) {
       const prepare = async (): Promise<AnalysisQuestion> => ({
         job,
@@ -82,7 +79,7 @@ export function createAnalyst({
         maxBytes: MAX_FOREIGN_BYTES,
       });
       try {
-        return await thread.askApart(job.organizationId, prepare, signal);
+        return await thread.askApart(job.organizationId, prepare, { limitMs, tooSlow, signal });
       } catch (error) {
         throw bundleFault(error) ?? error;
       }

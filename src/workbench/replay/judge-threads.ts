@@ -27,10 +27,7 @@ export async function* judgeVerdictsByThreads(
     return { ids: ids.slice(at * CHUNK, (at + 1) * CHUNK), answer };
   });
   const waiting = [...pieces];
-  const workers = Array.from(
-    { length: threads },
-    () => new Thread<readonly number[], readonly JudgedVerdict[]>(() => startThread('judgeVerdicts', data)),
-  );
+  const workers = Array.from({ length: threads }, () => new Thread(() => startThread('judgeVerdicts', data)));
   for (const worker of workers) void work(worker, waiting);
   try {
     for (const { answer } of pieces) yield* await answer.promise;
@@ -45,10 +42,10 @@ interface Piece {
   readonly answer: PromiseWithResolvers<readonly JudgedVerdict[]>;
 }
 
-async function work(worker: Thread<readonly number[], readonly JudgedVerdict[]>, waiting: Piece[]): Promise<void> {
+async function work(worker: Thread, waiting: Piece[]): Promise<void> {
   for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
     try {
-      piece.answer.resolve(await worker.ask(piece.ids));
+      piece.answer.resolve(await worker.ask<readonly JudgedVerdict[]>(piece.ids));
     } catch (error) {
       piece.answer.reject(error);
     }

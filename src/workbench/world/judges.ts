@@ -27,8 +27,6 @@ interface JudgeJobData {
   readonly mappings: readonly Mapping[];
 }
 
-type JudgeThread = Thread<readonly SubjectTask[], readonly SubjectChange[]>;
-
 /** Documents are judged one after the other, so few need to stay loaded. */
 export const JUDGE_ENGINE = { maxInstances: 4 } as const;
 /** Tasks that a thread is given at once: few, so that both end together and progress shows; tasks of one subject are alike. */
@@ -39,7 +37,7 @@ const WORTH_THREADS = 64;
 /** @param threads that judge in addition to this one; 0: this one judges */
 export function createJudges(bundle: PolicyBundle, mappings: readonly Mapping[], threads: number): Judges {
   const here = createHere(bundle, mappings);
-  const workers: JudgeThread[] = [];
+  const workers: Thread[] = [];
   return {
     mappings,
     async judge(tasks, onProgress) {
@@ -77,17 +75,17 @@ function judgeTask(judge: SubjectJudge, { before, after }: SubjectTask): Subject
 }
 
 async function judgeByThreads(
-  workers: readonly JudgeThread[],
+  workers: readonly Thread[],
   tasks: readonly SubjectTask[],
   onProgress: OnProgress | undefined,
 ): Promise<SubjectChange[]> {
   const changes: SubjectChange[] = [];
   let [next, done] = [0, 0];
-  const work = async (worker: JudgeThread): Promise<void> => {
+  const work = async (worker: Thread): Promise<void> => {
     while (next < tasks.length) {
       const start = next;
       next += CHUNK;
-      const answers = await worker.ask(tasks.slice(start, start + CHUNK));
+      const answers = await worker.ask<readonly SubjectChange[]>(tasks.slice(start, start + CHUNK));
       for (const [index, change] of answers.entries()) changes[start + index] = change;
       done += answers.length;
       onProgress?.(done, tasks.length);

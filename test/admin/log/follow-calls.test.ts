@@ -2,8 +2,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { startFollowingCalls } from '../../../src/admin/log/follow-calls.ts';
 import { newId } from '../../../src/domain/id.ts';
-import { Turns } from '../../../src/domain/turns.ts';
 import type { Database } from '../../../src/store/db/database.ts';
+import { DatabaseThread } from '../../../src/store/db/database-thread.ts';
 import { build } from '../../../src/store/db/sql.ts';
 import { nextReportCounts } from '../../../src/store/ledger/call-follower.ts';
 import { BLOCK } from '../../../src/store/ledger/call-index.ts';
@@ -12,6 +12,17 @@ import { insertRule } from '../../../src/store/rules/rules.ts';
 import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { newDecision, START, storeWithTenant } from '../../store/fixture.ts';
 import { insertCall } from '../../support/stored-calls.ts';
+
+/** @param path of the database */
+function following({
+  path,
+  ...deps
+}: Pick<Parameters<typeof startFollowingCalls>[0], 'store' | 'telemetry'> & { path: string }) {
+  const data = { databasePath: path, decisionFile: undefined };
+  const reader = new DatabaseThread({ job: 'readDatabase', data });
+  onTestFinished(() => reader.close());
+  return startFollowingCalls({ reader, hasDecisionFile: false, ...deps, everyMs: 20 });
+}
 
 test('whole blocks of calls are indexed, and the rest is left for later', async () => {
   const { store, path, tenant } = await storeWithTenant();
@@ -27,7 +38,7 @@ test('whole blocks of calls are indexed, and the rest is left for later', async 
   const warnings: unknown[] = [];
   const silent = createTelemetry({ level: 'silent', accessLog: 'off' });
   const telemetry = { ...silent, warn: (...args: unknown[]) => void warnings.push(args) };
-  const stop = startFollowingCalls({ databasePath: path, store, turns: new Turns(), telemetry, everyMs: 20 });
+  const stop = following({ path, store, telemetry });
   const indexed = () =>
     store.read((db) => db.all(build.selectFrom('call_index').select('last').distinct().orderBy('last')));
   try {
@@ -48,7 +59,7 @@ test('what report rules would have changed is counted; without such rules calls 
     ...createTelemetry({ level: 'silent', accessLog: 'off' }),
     reported: (each: unknown) => void reported.push(each),
   };
-  const stop = startFollowingCalls({ databasePath: path, store, turns: new Turns(), telemetry, everyMs: 20 });
+  const stop = following({ path, store, telemetry });
   onTestFinished(stop);
   const counted = () =>
     vi.waitFor(async () => expect(await store.read(nextReportCounts)).toBeUndefined(), { timeout: 20_000 });

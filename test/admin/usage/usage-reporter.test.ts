@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { createUsageReporter, readUsageRequest } from '../../../src/admin/usage/usage-query.ts';
-import { Turns } from '../../../src/domain/turns.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
+import { DatabaseThread } from '../../../src/store/db/database-thread.ts';
 import { owner, seedTenants, startMs } from '../tenants.ts';
 
 let folder: string;
@@ -20,8 +20,12 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const reporter = (limitMs: number) =>
-  createUsageReporter({ databasePath: databasePath(folder), turns: new Turns(), limitMs });
+const reporter = (limitMs: number) => {
+  const data = { databasePath: databasePath(folder), decisionFile: undefined };
+  const thread = new DatabaseThread({ job: 'readDatabase', data });
+  onTestFinished(() => thread.close());
+  return createUsageReporter(thread, limitMs);
+};
 
 it('ends a report that takes too long, and does the next', async () => {
   const slow = reporter(0);
@@ -29,7 +33,6 @@ it('ends a report that takes too long, and does the next', async () => {
     status: 504,
     code: 'report_timeout',
   });
-  await slow.close();
 });
 
 it('tells what the request itself is refused for', async () => {
@@ -37,5 +40,4 @@ it('tells what the request itself is refused for', async () => {
   const request = { ...readUsageRequest(db, owner, {}, startMs), cursor: 'nonsense' };
   await expect(own.report(request)).rejects.toMatchObject({ status: 400, param: '/cursor' });
   expect((await own.report(readUsageRequest(db, owner, {}, startMs))).nextCursor).toBeNull();
-  await own.close();
 });

@@ -5,12 +5,12 @@ import { createLogReader } from '../../../src/admin/log/log-reader.ts';
 import { createUsageReporter } from '../../../src/admin/usage/usage-query.ts';
 import { Rates } from '../../../src/core/caller.ts';
 import { ManualClock } from '../../../src/domain/time.ts';
-import { Turns } from '../../../src/domain/turns.ts';
 import type { Readiness } from '../../../src/http/app-context.ts';
 import { createManagementApp } from '../../../src/http/management-app.ts';
 import { listen } from '../../../src/http/server.ts';
 import { Load } from '../../../src/http/state.ts';
 import { databasePath } from '../../../src/store/db/data-dir.ts';
+import { DatabaseThread } from '../../../src/store/db/database-thread.ts';
 import { createStore, type Store } from '../../../src/store/store.ts';
 import { createTelemetry } from '../../../src/telemetry/telemetry.ts';
 import { createAnalyst } from '../../../src/workbench/analysis/analyst.ts';
@@ -72,17 +72,17 @@ export async function startManagementServer(readiness: Readiness = async () => u
   const clock = new ManualClock(START);
   const store = createStore({ path: databasePath(folder), clock, create: true, auditKey });
   const tokens = await store.write(seedTenants);
-  const turns = new Turns();
   const analyst = createAnalyst({
     databasePath: databasePath(folder),
     catalog,
     servedProviders: ['sandbox'],
     bundle: () => policyInForce.bundle,
     clock,
-    turns,
   });
-  const usageReporter = createUsageReporter({ databasePath: databasePath(folder), turns });
-  const logReader = createLogReader({ databasePath: databasePath(folder), turns });
+  const data = { databasePath: databasePath(folder), decisionFile: undefined };
+  const reader = new DatabaseThread({ job: 'readDatabase', data });
+  const usageReporter = createUsageReporter(reader);
+  const logReader = createLogReader(reader);
   const app = createManagementApp({
     store,
     catalog,
@@ -146,8 +146,7 @@ export async function startManagementServer(readiness: Readiness = async () => u
     async close() {
       await listener.close(0);
       await analyst.close();
-      await usageReporter.close();
-      await logReader.close();
+      await reader.close();
       store.close();
       rmSync(folder, { recursive: true });
     },
