@@ -27,6 +27,7 @@ import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { REFUSAL_CODES } from './policy/archive/read-archive.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
+import { noteServed, servedRecord } from './store/bundles/served-record.ts';
 import { createDataDir, databasePath, hasDatabase, lockDataDir } from './store/db/data-dir.ts';
 import { createCheckpointer } from './store/db/database.ts';
 import { DatabaseThread } from './store/db/database-thread.ts';
@@ -202,6 +203,12 @@ async function build(
   const first = await store.write((db, now) => firstRun(db, peppers[0], now));
 
   noteServing(config.dataDir, { peppers, encryptionKeys });
+  const started = {
+    startedAt: formatTime(clock.now()),
+    catalogDate: catalog.date,
+    bundleDigest: policy.inForce().bundle.digest,
+  };
+  noteServed(config.dataDir, servedRecord(config, started));
   return {
     gateway: front,
     management,
@@ -216,7 +223,8 @@ async function build(
         const check = { dataDir: config.dataDir, given: next.secrets, now: clock.now() };
         await store.read((db) => assertSecretsFit(db, loaded, check));
         if (stopping.signal.aborted) return undefined;
-        // First, since it can fail; nobody runs between it and the rest.
+        // These first, since they can fail; nobody runs between them and the rest. Another catalogue waits for a restart.
+        noteServed(config.dataDir, servedRecord({ ...config, serviceProviders: next.serviceProviders }, started));
         noteServing(config.dataDir, loaded);
         providers.renew(next);
         metricsToken = next.metricsToken;

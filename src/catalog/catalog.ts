@@ -32,9 +32,9 @@ export interface Catalog {
 
 interface CatalogOptions {
   readonly sandbox: boolean;
-  readonly upstreams: readonly UpstreamConfig[];
+  readonly upstreams: readonly Pick<UpstreamConfig, 'name' | 'models'>[];
   /** Settings of the environment for providers of the catalogue. Default: none. */
-  readonly serviceProviders?: readonly ServiceProvider[];
+  readonly serviceProviders?: readonly Pick<ServiceProvider, 'id' | 'baseUrl'>[];
   readonly clock: Clock;
 }
 
@@ -157,7 +157,11 @@ type KnownOutputs = (modelId: string) => readonly string[] | undefined;
  * operator states them: so they claim no capability beyond text. One that has the id of a known model gives what that one does.
  * @param date of the catalogue, `YYYY-MM-DD`, by which each is known to have been there
  */
-function upstreamData(upstream: UpstreamConfig, knownOutputs: KnownOutputs, date: string): CatalogData {
+function upstreamData(
+  upstream: CatalogOptions['upstreams'][number],
+  knownOutputs: KnownOutputs,
+  date: string,
+): CatalogData {
   const created = Date.parse(date) / 1000;
   return {
     date: '',

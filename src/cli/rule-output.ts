@@ -193,7 +193,7 @@ export const runJudged = <Plan extends ChangePlan & (RuleReplacement | Regroupin
     judge: async (planned: Plan) => {
       // Loaded only where something may be newly permitted, with the policy engine: all else takes a fraction of the time.
       const { judgeWidening } = await import('./policy/policy-world.ts');
-      return judgeWidening(env, org, planned);
+      return judgeWidening(env, org, planned, planned.failOnNewAccess);
     },
     write: (judged) => inWorkspace(env, 'write', org, (workspace) => write(workspace, judged)),
   });

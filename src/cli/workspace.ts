@@ -4,9 +4,11 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { servedProviders } from '../config/upstreams.ts';
 import type { Pepper } from '../domain/id.ts';
-import type { EncryptionKey } from '../domain/provider.ts';
+import { type EncryptionKey, SANDBOX } from '../domain/provider.ts';
 import { systemClock } from '../domain/time.ts';
+import type { ServedRecord } from '../generated/types.ts';
 import { checkDataDir, type Dispensable } from '../store/backup/check-data-dir.ts';
+import { readServed, recordedProxies, servedModel } from '../store/bundles/served-record.ts';
 import { DataDirInUse, databasePath, lockDataDir, withSecretsLocked } from '../store/db/data-dir.ts';
 import { type Database, openDatabase } from '../store/db/database.ts';
 import { StoreUnavailable } from '../store/db/sqlite-file.ts';
@@ -28,8 +30,21 @@ export interface Workspace {
   /** Loaded when first asked for. */
   readonly encryptionKey: () => EncryptionKey;
   readonly catalog: () => Catalog;
-  /** The catalogue, and the providers that the operator has a credential for. */
+  /** What the server serves, by its record or this environment. Read when first asked for. */
+  readonly served: (against?: 'env') => Served;
+  /** The same without who says so. */
   readonly installation: () => Installation;
+}
+
+/** What access is judged against. */
+export interface Served {
+  readonly installation: Installation;
+  /** Null: the setting is unset. */
+  readonly trustedProxies: Config['trustedProxies'];
+  /** False: no server has said what it serves, and this environment names no provider. */
+  readonly isKnown: boolean;
+  /** Who says so, as a line of output. */
+  readonly text: string;
 }
 
 /** The command line waits this long for a server's transaction to end. */
@@ -51,7 +66,7 @@ export const inWorkspace = <T>(
     env,
     access,
     (db, config) => {
-      const installation = (): Installation => installationOf(config);
+      const served = (against?: 'env'): Served => servedIn(config, against);
       return work({
         db,
         now: systemClock.now(),
@@ -59,8 +74,9 @@ export const inWorkspace = <T>(
         config,
         pepper: () => secretsOf(config).peppers[0],
         encryptionKey: () => secretsOf(config).encryptionKeys[0],
-        catalog: () => installation().catalog,
-        installation,
+        catalog: () => served().installation.catalog,
+        served,
+        installation: () => served().installation,
       });
     },
     ...dispensable,
@@ -71,6 +87,50 @@ export const installationOf = (config: Config): Installation => ({
   catalog: createCatalog({ ...config, clock: systemClock }),
   servedProviders: new Set(servedProviders(config)),
 });
+
+/**
+ * What the server of the data directory serves: as its last start has recorded it, or as this environment says it where nothing is
+ * recorded or `against` it is judged. @throws Error for a record that cannot be read
+ */
+export function servedIn(config: Config, against?: 'env'): Served {
+  const record = against === 'env' ? undefined : readServed(config.dataDir);
+  if (record !== undefined) return recorded(record);
+  const installation = installationOf(config);
+  const isKnown = against === 'env' || config.upstreams.length > 0 || config.serviceProviders.length > 0;
+  const why = against === 'env' ? '--against env' : 'no server has started on this DATA_DIR';
+  const text = `Judged by this environment (${why}): ${servedText(installation)}.`;
+  return { installation, trustedProxies: config.trustedProxies, isKnown, text };
+}
+
+function recorded(record: ServedRecord): Served {
+  const { startedAt, catalogDate, sandbox, providers, upstreams } = record;
+  const served = upstreams.map(({ name, models }) => ({ name, models: models.map(servedModel) }));
+  const moved = providers.map(({ id, host }) => ({ id, baseUrl: host ?? undefined }));
+  const installation: Installation = {
+    catalog: createCatalog({ sandbox, upstreams: served, serviceProviders: moved, clock: systemClock }),
+    servedProviders: new Set([
+      ...(sandbox ? [SANDBOX] : []),
+      ...upstreams.map(({ name }) => name),
+      ...providers.filter(({ credential }) => credential).map(({ id }) => id),
+    ]),
+  };
+  const { date } = installation.catalog;
+  const other =
+    date === catalogDate ? '' : ` This installation's catalogue is of ${date}, the server's of ${catalogDate}.`;
+  const text = `Judged by what the server of ${startedAt} serves: ${servedText(installation)}.${other}`;
+  return { installation, trustedProxies: recordedProxies(record), isKnown: true, text };
+}
+
+const servedText = ({ servedProviders: served }: Installation): string =>
+  served.size === 0 ? 'no provider with a credential' : [...served].join(', ');
+
+/** Refuses to judge for `--fail-on` against nothing. @throws Error that says what to do */
+export function checkIsKnown({ isKnown }: Served): void {
+  if (isKnown) return;
+  throw new Error(
+    'What the server serves is not known, so new access cannot be ruled out: no server has started on this DATA_DIR, and this environment names no provider. Start the server once, or set its UPSTREAM_… and …_API_KEY variables here and pass --against env.',
+  );
+}
 
 /** The server's secrets, which must be there. */
 export const secretsOf = ({ dataDir, secrets }: Config): ServerSecrets =>
@@ -126,11 +186,10 @@ function chooseOrganization(db: Database, wanted: string | undefined): string {
 }
 
 /** Inputs for a write of rules, apart from the database. */
-export const ruleWriteOf = ({ now, catalog, config }: Workspace): RuleWrite => ({
-  now,
-  catalog: catalog(),
-  trustedProxies: config.trustedProxies ?? undefined,
-});
+export function ruleWriteOf({ now, served }: Workspace, against?: 'env'): RuleWrite {
+  const { installation, trustedProxies } = served(against);
+  return { now, catalog: installation.catalog, trustedProxies: trustedProxies ?? undefined };
+}
 
 /** Reads the configuration and keeps every server away from the data directory while `work` runs. @throws Error when one uses it */
 export async function whileNobodyServes<T>(env: Environment, work: (config: Config) => T | Promise<T>): Promise<T> {

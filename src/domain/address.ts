@@ -35,10 +35,11 @@ export function canonicalAddress(text: string): string | null {
  * The canonical text of a range, always with its prefix (policy/reference.md, "IAM rules").
  * @throws InvalidRangeError naming the fault.
  */
-export const canonicalCidr = (text: string): string => {
-  const { family, network, prefix } = parseRange(text);
-  return `${formatAddress({ family, value: network })}/${prefix}`;
-};
+export const canonicalCidr = (text: string): string => formatRange(parseRange(text));
+
+/** The canonical text of a range. */
+export const formatRange = ({ family, network, prefix }: AddressRange): string =>
+  `${formatAddress({ family, value: network })}/${prefix}`;
 
 /** A range from its text. @throws InvalidRangeError naming the fault. */
 export function parseRange(text: string): AddressRange {

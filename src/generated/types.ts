@@ -6397,6 +6397,78 @@ export interface SeenRule {
   managedBy?: ManagedBy;
 }
 
+export interface ServedModel {
+  /**
+   * The upstream's own.
+   */
+  id: string;
+  /**
+   * In pico-dollars per token; empty: not known.
+   */
+  prices: {
+    prompt?: string;
+    completion?: string;
+  };
+  /**
+   * In tokens; absent: unknown.
+   */
+  contextLength?: number;
+  /**
+   * In tokens; absent: unknown.
+   */
+  maxOutput?: number;
+}
+
+export interface ServedProvider {
+  id: string;
+  /**
+   * Called in place of the provider's own; null: its own.
+   */
+  host: string | null;
+  /**
+   * Whether there was one.
+   */
+  credential: boolean;
+}
+
+/**
+ * What `DATA_DIR/policy/served.json` holds: what the last server that started there serves, without secrets. Commands in another environment judge access by it.
+ */
+export interface ServedRecord {
+  /**
+   * RFC 3339.
+   */
+  startedAt: string;
+  /**
+   * The day of the catalogue's youngest data, `YYYY-MM-DD`.
+   */
+  catalogDate: string;
+  /**
+   * The policy in force at the start, as decisions state it.
+   */
+  bundleDigest: string;
+  /**
+   * The ranges of `TRUSTED_PROXIES`; null: it was not set.
+   */
+  trustedProxies: string[] | null;
+  sandbox: boolean;
+  /**
+   * The providers of the catalogue of which the environment said something.
+   */
+  providers: ServedProvider[];
+  upstreams: ServedUpstream[];
+}
+
+export interface ServedUpstream {
+  name: string;
+  host: string;
+  /**
+   * Whether there was one.
+   */
+  credential: boolean;
+  models: ServedModel[];
+}
+
 export interface SignedAs {
   /**
    * Its place in the order of its makers' bundles; 0: its signature states none.
@@ -7105,6 +7177,10 @@ export interface Schemas {
   RuleWidening: RuleWidening;
   Scope: Scope;
   SeenRule: SeenRule;
+  ServedModel: ServedModel;
+  ServedProvider: ServedProvider;
+  ServedRecord: ServedRecord;
+  ServedUpstream: ServedUpstream;
   SignedAs: SignedAs;
   SourceRefusal: SourceRefusal;
   Stability: Stability;

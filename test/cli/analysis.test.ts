@@ -9,7 +9,7 @@ import { databasePath } from '../../src/store/db/data-dir.ts';
 import { createStore } from '../../src/store/store.ts';
 import { activeMappings, readWorld } from '../../src/workbench/world/world.ts';
 import { worldDocument } from '../../src/workbench/world/world-document.ts';
-import { type CommandLine, createCommandLine } from './command-line.ts';
+import { type CommandLine, createCommandLine, JUDGED_BY } from './command-line.ts';
 
 const KEY = 'First gateway key';
 const MEMBER = 'owner@localhost';
@@ -42,7 +42,7 @@ const LOST = HOLDERS.length * MEANT.length;
 const NOTHING = { gained: 0, lost: 0, withoutCredential: { gained: 0, lost: 0 } };
 const REST = { ifEnforced: { ...NOTHING, flips: [] }, changedRules: 0, warnings: [] };
 const COUNTS_ALL =
-  'portcullis: note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.\n';
+  'portcullis: note: the operator has set no provider credential, so --fail-on counts everything that the rules permit, callable or not.\n';
 
 const idOf = (text: string): string => /rule_[0-9a-f]{32}/.exec(text)?.[0] ?? '';
 
@@ -138,7 +138,7 @@ describe('portcullis access', () => {
 
   it('tells a model that nobody can call from one that there is not', async () => {
     expect((await cli.run('access', '--model', MODEL)).stdout).toBe(
-      `No key and no member reaches ${MODEL}. --without-credential also counts providers that cannot be called.\n`,
+      `No key and no member reaches ${MODEL}. --without-credential also counts providers that cannot be called.\n${JUDGED_BY}`,
     );
     const { stdout } = await cli.run('access', '--model', MODEL, '--without-credential');
     expect(stdout).toContain('openai (no credential)');
@@ -150,8 +150,8 @@ describe('portcullis access', () => {
     expect((await cli.run('access', KEY, '--model', MODEL)).code).toBe(2);
   });
 
-  it('counts a credential of its own environment', async () => {
-    const { stdout } = await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'access', KEY);
+  it('counts a credential of its own environment on request', async () => {
+    const { stdout } = await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'access', KEY, '--against', 'env');
     expect(stdout).toMatch(/^gpt-5 +openai +-$/m);
     expect(stdout).not.toContain('anthropic');
   });
@@ -170,7 +170,7 @@ describe('portcullis policy diff', () => {
   it('finds nothing between a database and its export', async () => {
     expect(await json('policy', 'diff', exported)).toEqual({ ...NOTHING, flips: [], ...REST });
     expect(await cli.run('policy', 'diff', exported)).toMatchObject({
-      stdout: 'No change in access.\n',
+      stdout: `No change in access.\n${JUDGED_BY}`,
     });
   });
 
@@ -217,7 +217,7 @@ describe('portcullis policy diff', () => {
       changedRules: 1,
     });
     expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
-      stdout: `0 newly permitted, ${LOST} no longer permitted (pairs of a key or member and a mapping), and for none of them is there a credential to call it: --without-credential lists them.\n`,
+      stdout: `0 newly permitted, ${LOST} no longer permitted (pairs of a key or member and a mapping), and for none of them is there a credential to call it: --without-credential lists them.\n${JUDGED_BY}`,
     });
     expect(await json('policy', 'diff', '--draft', draft, '--without-credential')).toMatchObject({
       ...uncallable,
@@ -246,11 +246,11 @@ describe('portcullis policy diff', () => {
     const failed = `portcullis: ${LOST} newly permitted.\n`;
     expect(await cli.run(...gate)).toMatchObject({ ...listed, stderr: `${COUNTS_ALL}${failed}` });
     expect(await cli.run(...gate, '--without-credential')).toMatchObject({ ...listed, stderr: failed });
-    expect(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, ...gate)).toMatchObject({
+    expect(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, ...gate, '--against', 'env')).toMatchObject({
       code: 1,
       stderr: 'portcullis: 3 newly permitted.\n',
     });
-    const elsewhere = await cli.runWith({ XAI_API_KEY: 'sk-none' }, ...gate);
+    const elsewhere = await cli.runWith({ XAI_API_KEY: 'sk-none' }, ...gate, '--against', 'env');
     expect(elsewhere).toMatchObject({ code: 0, stderr: '' });
     expect(elsewhere.stdout).toMatch(
       /^6 newly permitted, 0 no longer permitted .* for none of them is there a credential/,
@@ -264,7 +264,7 @@ describe('portcullis policy diff', () => {
       'rules:\n  - { key: First gateway key, ruleType: deny_models, ruleValue: { models: [sandbox-paid] } }\n',
     );
     expect(await cli.run('policy', 'diff', '--draft', draft)).toMatchObject({
-      stdout: '1 rule differs; no change in access.\n',
+      stdout: `1 rule differs; no change in access.\n${JUDGED_BY}`,
     });
   });
 
@@ -446,7 +446,7 @@ describe('portcullis policy explain', () => {
     const others = MEANT.filter((id) => id !== 'openai/gpt-5').join(', ');
     const { stdout: half } = await cli.runWith(
       { OPENAI_API_KEY: 'sk-none' },
-      ...['policy', 'explain', '--key', KEY, '--model', 'gpt-5'],
+      ...['policy', 'explain', '--key', KEY, '--model', 'gpt-5', '--against', 'env'],
     );
     expect(half).toContain(
       `1 of 1 provider may serve this call: openai/gpt-5.\nNot callable for lack of a credential: ${others}.\n`,

@@ -44,6 +44,9 @@ const OPTIONS: readonly (readonly [command: string, option: string, values: stri
   ...['calls list', 'calls tail', 'decisions list', 'decisions tail', 'decisions export'].map(
     (command) => [command, '--outcome <outcome>', 'permit, deny'] as const,
   ),
+  ...['access', 'models', 'policy diff', 'policy plan', 'policy apply', 'policy explain', 'policy lint'].map(
+    (command) => [command, '--against <what>', 'env'] as const,
+  ),
   ['policy diff', '--fail-on <what>', 'new-access'],
   ['policy plan', '--fail-on <what>', 'new-access'],
   ['policy apply', '--fail-on <what>', 'new-access'],

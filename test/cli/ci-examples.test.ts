@@ -109,7 +109,7 @@ describe.each([
 
     expect(await sh(service.test)).toMatchObject({ code: 0 });
     expect(await sh(service.plan)).toMatchObject({ code: 0 });
-    expect(await sh(service.apply)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied: .*\.\n$/m) });
+    expect(await sh(service.apply)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Applied: .*\.$/m) });
     expect(await stored()).toMatchObject({
       rules: [{ ruleValue: { models: ['sandbox-paid', 'sandbox-slow'] }, managedBy: { name: 'no-paid' } }],
     });

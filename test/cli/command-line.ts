@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { cliCommand } from '../../scripts/runtime.js';
 import { type FirstRun, firstRun } from '../../src/admin/sign-in/sign-in-links.ts';
+import { createCatalog } from '../../src/catalog/catalog.ts';
 import { systemClock } from '../../src/domain/time.ts';
+import type { ServedRecord } from '../../src/generated/types.ts';
+import { noteServed } from '../../src/store/bundles/served-record.ts';
 import { databasePath } from '../../src/store/db/data-dir.ts';
 import { loadSecrets, type ServerSecrets } from '../../src/store/secrets/secrets.ts';
 import { createStore, type Store } from '../../src/store/store.ts';
@@ -55,6 +58,20 @@ function start(folder: string, env: Record<string, string>, args: readonly strin
   });
 }
 
+/** A server that has the sandbox alone. */
+export const served: ServedRecord = {
+  startedAt: '2026-01-05T12:00:00.000Z',
+  catalogDate: createCatalog({ sandbox: true, upstreams: [], clock: systemClock }).date,
+  bundleDigest: 'none',
+  trustedProxies: null,
+  sandbox: true,
+  providers: [],
+  upstreams: [],
+};
+
+/** The last line of a command that judges access on such a data directory. */
+export const JUDGED_BY = 'Judged by what the server of 2026-01-05T12:00:00.000Z serves: sandbox.\n';
+
 /** A data directory after its first start, and the command that works on it. */
 export async function createCommandLine(): Promise<CommandLine> {
   const folder = mkdtempSync(path.join(tmpdir(), 'portcullis-'));
@@ -67,6 +84,7 @@ export async function createCommandLine(): Promise<CommandLine> {
   });
   const first = await store.write((db, now) => firstRun(db, secrets.peppers[0], now));
   if (first === undefined) throw new Error('the database was not empty');
+  noteServed(folder, served);
   return {
     folder,
     first,

@@ -44,8 +44,8 @@ it('lists what a key may use, as GET /v1/models answers it', async () => {
   expect(idsOf(jsonOf(await cli.run('models', '--key', KEY, '--mapped', '--json')))).toContain('sandbox/sandbox-free');
 });
 
-it('counts a credential of its own environment', async () => {
-  const list = jsonOf(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'models', '--json'));
+it('counts a credential of its own environment on request', async () => {
+  const list = jsonOf(await cli.runWith({ OPENAI_API_KEY: 'sk-none' }, 'models', '--against', 'env', '--json'));
   expect(idsOf(list)).toContain('gpt-5');
 });
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
+import { type CommandLine, createCommandLine, JUDGED_BY, jsonOf } from './command-line.ts';
 
 let portcullis: CommandLine;
 beforeEach(async () => {
@@ -43,13 +43,15 @@ no longer permitted from any address, by added key rule no-paid (deny_models)
     - sandbox/sandbox-paid
 
 0 newly permitted, 1 no longer permitted (pairs of a key or member and a mapping).
-`,
+${JUDGED_BY}`,
   ]);
   const applied = await policy('apply', 'rules', '--fail-on', 'new-access', '--revision', '3f2a91c');
-  const shown = masked(plan.stdout).replace('1 rule to add, 0 unchanged (source: policy).\n\n', '');
+  const shown = masked(plan.stdout)
+    .replace('1 rule to add, 0 unchanged (source: policy).\n\n', '')
+    .replace(JUDGED_BY, '');
   expect([applied.code, masked(applied.stdout)]).toEqual([
     0,
-    `${shown}\nApplied: 1 rule added, 0 unchanged (source: policy).\n`,
+    `${shown}\nApplied: 1 rule added, 0 unchanged (source: policy).\n${JUDGED_BY}`,
   ]);
   expect(await policy('apply', 'rules')).toEqual({
     code: 0,

@@ -4,8 +4,9 @@ import { RULE_TYPES } from '../../src/domain/iam-rule.ts';
 import type { RuleCreateAnswer } from '../../src/generated/types.ts';
 import { validator } from '../../src/lib/schemas.ts';
 import { CASES } from '../../src/policy/self-test.ts';
+import { noteServed } from '../../src/store/bundles/served-record.ts';
 import { PROXIES_UNSET } from '../support/warnings.ts';
-import { type CommandLine, createCommandLine, jsonOf, type Outcome } from './command-line.ts';
+import { type CommandLine, createCommandLine, jsonOf, type Outcome, served } from './command-line.ts';
 
 const validateRuleCreateAnswer = validator('RuleCreateAnswer');
 const validateRuleList = validator('RuleList');
@@ -118,7 +119,9 @@ describe('portcullis rules', () => {
   it('warns of a rule on addresses while TRUSTED_PROXIES is unset, and not once it says who is believed', async () => {
     const add = ['rules', 'add', '--organization', 'deny_ip_cidrs', '192.0.2.2/32', '--json'];
     const unset = await portcullis.run(...add);
-    const set = answerOf(await portcullis.runWith({ TRUSTED_PROXIES: 'none' }, ...add));
+    noteServed(portcullis.folder, { ...served, trustedProxies: [] });
+    const set = answerOf(await portcullis.run(...add));
+    noteServed(portcullis.folder, served);
     const printed = await portcullis.run(...add.slice(0, -1));
 
     expect([answerOf(unset).warnings, set.warnings]).toEqual([[PROXIES_UNSET], []]);

@@ -73,11 +73,11 @@ describe('tags of the organization’s own', () => {
   });
 
   it('say of a fact of a provider by which document it is known', async () => {
-    const models = await cli.runWith({ MISTRAL_API_KEY: 'sk-none' }, 'models', '--tags');
+    const models = await cli.runWith({ MISTRAL_API_KEY: 'sk-none' }, 'models', '--tags', '--against', 'env');
     const [row] = cellsOf(models.stdout).filter(([id, tag]) => id?.startsWith('mistral/') && tag === 'region:eu');
     expect(row?.[2]).toMatch(/^Mistral AI, Help Center, .* \(2026-11-25\)$/);
     const moved = { MISTRAL_API_KEY: 'sk-none', MISTRAL_BASE_URL: 'https://us.mistral.example/v1' };
-    const elsewhere = cellsOf((await cli.runWith(moved, 'models', '--tags')).stdout);
+    const elsewhere = cellsOf((await cli.runWith(moved, 'models', '--tags', '--against', 'env')).stdout);
     expect([...new Set(elsewhere.filter(([id]) => id?.startsWith('mistral/')).map(([, tag]) => tag))]).toEqual([
       'stability:stable',
     ]);

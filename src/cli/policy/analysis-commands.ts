@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { timeOptions, wide, wordList } from '../terminal/options.ts';
+import { againstOption, timeOptions, wide, wordList } from '../terminal/options.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
 import type { Environment } from '../workspace.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from './analysis-work.ts';
@@ -9,6 +9,8 @@ import type { TightenOptions } from './tighten-work.ts';
 
 const withAnalysisOptions = (command: Command): Command =>
   command.option('--org <organization>', 'the organization, where there are several').option('--json', 'print JSON');
+
+const judging = (command: Command): Command => withAnalysisOptions(command).addOption(againstOption());
 
 /** Loaded only by a command that is run, with the policy engine: the others start in a fraction of the time. */
 const analyses = () => import('./analysis-work.ts');
@@ -24,11 +26,11 @@ export function analysisCommands(program: Command, policy: Command, env: Environ
 }
 
 const CREDENTIALS_HELP = `
-What is reached can be called now: its provider has a credential for the key's project, in the environment of this command
-(run it with the server's) or as a provider key.`;
+What is reached can be called now: its provider has a credential for the key's project, the operator's, as the last start of
+the server has recorded it, or a provider key. The last line says what was judged by.`;
 
 function accessCommand(program: Command, env: Environment): void {
-  wide(withAnalysisOptions(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail')))
+  wide(judging(program.command('access').argument('[key|member]', 'a key, or a membership id or e-mail')))
     .description('Print everything that a key or member reaches, from where, and the rules that decide it.')
     .option('--denied', 'print what is denied too')
     .option('--all', 'print how much every key and member reaches')
@@ -56,9 +58,10 @@ second one is the current database unless it is named. Both are judged by the ca
 installation. Names that nothing has are warned of in a draft. A rule in mode report changes no access: what it would
 change if it were enforced is printed apart.
 
-What cannot be called for lack of a credential, in the environment of this command or as a provider key, is only counted.
-Where that environment is not the server's, as in CI, pass --without-credential: then it is listed, and --fail-on heeds it.
-If no provider credential is set at all, --fail-on counts every permitted model, and prints that.
+What the server serves is what its last start on this DATA_DIR has recorded, and the last line says so. What cannot be called
+for lack of a credential, the operator's or a provider key, is only counted; with --without-credential it is listed, and
+--fail-on heeds it. If the operator has set no provider credential at all, --fail-on counts every permitted model, and prints
+that. Where no server has started and this environment names no provider, --fail-on fails.
 An exported document does not say what can be called: between two of them every mapping of the catalogue counts.
 
 A draft entry adds a rule as the master API takes it (price caps in USD per million tokens, with its \`key\`, \`member\` or
@@ -76,7 +79,7 @@ Examples:
   $ portcullis policy diff --draft draft.yaml --fail-on new-access`;
 
 function diffCommand(policy: Command, env: Environment): void {
-  withAnalysisOptions(policy.command('diff').argument('[before]', 'a source').argument('[after]', 'a source'))
+  judging(policy.command('diff').argument('[before]', 'a source').argument('[after]', 'a source'))
     .description('Print exactly which access differs between two sets of rules, and the rules responsible.')
     .option('--draft <file>', 'compare the current database with itself after these changes of rules, YAML or JSON')
     .addOption(new Option('--fail-on <what>', 'exit with 1 when anything is newly permitted').choices(['new-access']))
@@ -92,9 +95,7 @@ Rules are judged by the whole catalogue and the custom models of their organizat
 exported document knows no custom models.`;
 
 function lintCommand(policy: Command, env: Environment): void {
-  withAnalysisOptions(
-    policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'),
-  )
+  judging(policy.command('lint').argument('[source]', 'a source as for diff; default: the current database'))
     .description(
       'Name what is wrong in the rules. Keys that reach nothing come first, then rules that are dead or shadowed, allow kinds that match nothing, entries that neither the catalogue nor a custom model has or that are no longer served, ranges in ranges, and keys open to every future model.',
     )
@@ -110,7 +111,7 @@ Example:
   $ portcullis policy explain --key CI --model gpt-5 --facts '{"meta": {"ticket": "OPS-1"}, "toolNames": ["search"]}'`;
 
 function explainCommand(policy: Command, env: Environment): void {
-  withAnalysisOptions(policy.command('explain'))
+  judging(policy.command('explain'))
     .description(
       'Explain one request: its outcome, the rules that decide it, and what would change it. Every violation is named, the smallest sets of rules that decide it, and the nearest permitted alternative; of a model without a credential, that the caller gets 404, and what the rules would do.',
     )
@@ -216,8 +217,8 @@ function replayCommand(program: Command, env: Environment): void {
 }
 
 const MODELS_HELP = `
-A model is listed when the rules permit it and a provider that serves it has a credential, in the environment of this command (run
-it with the server's) or as a provider key. Prices are those of the cheapest provider, in USD per million tokens; --mapped shows
+A model is listed when the rules permit it and a provider that serves it has a credential, the operator's, as the last start of the
+server has recorded it, or a provider key. Prices are those of the cheapest provider, in USD per million tokens; --mapped shows
 each provider's. --tags shows what tag rules can ask for, and who says so.
 
 Examples:
@@ -239,6 +240,7 @@ export function modelsCommand(program: Command, env: Environment): void {
       ]),
     )
     .option('--json', 'print JSON, as GET /v1/models answers it')
+    .addOption(againstOption())
     .addHelpText('after', MODELS_HELP)
     .action(async (options: ModelsOptions) => {
       // Loaded with the policy engine only here: the other commands start in a fraction of the time.

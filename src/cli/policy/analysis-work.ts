@@ -1,7 +1,7 @@
-import { servedProviders } from '../../config/upstreams.ts';
 import { policyRevision } from '../../core/authorize.ts';
 import { checkContent } from '../../domain/check-shape.ts';
 import { ApiError } from '../../domain/errors.ts';
+import { SANDBOX } from '../../domain/provider.ts';
 import type { AccessChanges, AccessDiff, EvaluateCall, FixtureFacts, LintFinding } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import { counted } from '../../lib/text.ts';
@@ -14,15 +14,16 @@ import type { ReportOptions } from '../../workbench/world/candidates.ts';
 import { type Holder, holdersOf } from '../../workbench/world/holders.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { keyId } from '../record-references.ts';
-import { warn } from '../terminal/output.ts';
+import { print, warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
-import { type Environment, inWorkspace, type Workspace } from '../workspace.ts';
+import { checkIsKnown, type Environment, inWorkspace, type Served, type Workspace } from '../workspace.ts';
 import { showAccess, showDiff, showExplanation, showLint, showOverview } from './access-output.ts';
 import { inParts, policyOf, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
 
 interface CommonOptions {
   readonly org?: string;
   readonly json?: true;
+  readonly against?: 'env';
 }
 
 export type AccessOptions = CommonOptions & Partial<ReportOptions> & { readonly all?: true; readonly denied?: true };
@@ -46,18 +47,27 @@ export async function runAccess(
     throw new UsageError('Name a key or a member, or pass --all or --model.');
   }
   if (reference === undefined) {
-    const world = worldSources(env, options.org).current();
+    const sources = worldSources(env, options.org, options.against);
+    const world = sources.current();
     const overviews = await inParts([world], (mappings, within) =>
       withJudges(env, mappings, (judges, progress) =>
         accessOverview(judges, within(world), shownBy(options), progress),
       ),
     );
     showOverview({ holders: overviews.flatMap(({ holders }) => holders) }, options);
+    showServed(sources.served, options);
     return;
   }
-  const { world, holder } = await inWorkspace(env, 'read', options.org, (workspace) => find(workspace, reference));
+  const { world, served, holder } = await inWorkspace(env, 'read', options.org, (workspace) =>
+    find(workspace, reference, options.against),
+  );
   const report = withPdp(env, (pdp) => accessReport(pdp, world, holder, revisionOf(world, pdp), shownBy(options)));
   showAccess(report, options);
+  showServed(served, options);
+}
+
+function showServed({ text }: Served, { json }: CommonOptions): void {
+  if (!json) print(text);
 }
 
 const shownBy = ({ withoutCredential = false }: Partial<ReportOptions>): ReportOptions => ({ withoutCredential });
@@ -72,25 +82,28 @@ export async function runDiff(
   if ((before === undefined) === (options.draft === undefined)) {
     throw new UsageError('Name a source to compare with, or a --draft.');
   }
-  const sources = worldSources(env, options.org);
-  const { was, is, warnings } = comparedWorlds(sources, before, after, options.draft);
+  const sources = worldSources(env, options.org, options.against);
+  const { served } = sources;
   const gated = options.failOn === 'new-access';
+  if (gated) checkIsKnown(served);
+  const { was, is, warnings } = comparedWorlds(sources, before, after, options.draft);
   // A gate without any known credential must not take models that the rules permit for out of reach.
   const failsSafe =
-    gated && !options.withoutCredential && servedProviders({ ...sources.config, sandbox: false }).length === 0;
+    gated && !options.withoutCredential && [...served.installation.servedProviders].every((id) => id === SANDBOX);
   const shown: ReportOptions = { withoutCredential: failsSafe || options.withoutCredential === true };
   const diffs = await inParts([was, is], (mappings, within) =>
     withJudges(env, mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
   );
   const diff = { ...allOf(diffs), warnings: [...warnings] };
   showDiff(diff, { ...options, ...shown });
+  showServed(served, options);
   if (failsSafe) warn(NO_CREDENTIALS);
   const gained = diff.gained + (shown.withoutCredential ? diff.withoutCredential.gained : 0);
   if (gated && gained > 0) throw new Error(`${gained} newly permitted.`);
 }
 
 const NO_CREDENTIALS =
-  'note: no provider credential is set in this environment, so --fail-on counts everything that the rules permit, callable or not.';
+  'note: the operator has set no provider credential, so --fail-on counts everything that the rules permit, callable or not.';
 
 /** Joins the differences of several parts of the organizations. */
 function allOf(diffs: readonly AccessDiff[]): AccessDiff {
@@ -137,7 +150,7 @@ function comparedWorlds(
 
 /** `portcullis policy lint`. */
 export async function runLint(env: Environment, source: string | undefined, options: LintOptions): Promise<void> {
-  const sources = worldSources(env, options.org);
+  const sources = worldSources(env, options.org, options.against);
   const world = source === undefined ? sources.current() : sources.at(source);
   const reports = await inParts([world], (mappings, within) =>
     withJudges(env, lintedMappings(mappings), (judges, progress) => lintWorld(within(world), judges, progress)),
@@ -153,11 +166,11 @@ const isFirst = ({ code }: LintFinding): boolean => code === 'reaches-nothing';
 /** `portcullis policy explain`. */
 export async function runExplain(
   env: Environment,
-  { key, org, json, facts, ...request }: ExplainOptions,
+  { key, org, json, against, facts, ...request }: ExplainOptions,
 ): Promise<void> {
   const call = facts === undefined ? request : { ...request, facts: readFacts(facts) };
   const { world, stored, now } = await inWorkspace(env, 'read', org, (workspace) => {
-    const there = worldIn(workspace);
+    const there = worldIn(workspace, against);
     return { world: there, stored: there.keys.get(keyId(workspace, key)), now: workspace.now };
   });
   if (stored === undefined) throw new Error(`There is no key ${key}.`);
@@ -176,15 +189,20 @@ function readFacts(text: string): FixtureFacts {
   }
 }
 
-const worldIn = ({ db, installation, actor }: Workspace): World => readWorld(db, installation(), actor.organizationId);
+const worldIn = ({ db, served, actor }: Workspace, against?: 'env'): World =>
+  readWorld(db, served(against).installation, actor.organizationId);
 
-function find(workspace: Workspace, reference: string): { world: World; holder: Holder } {
-  const world = worldIn(workspace);
+function find(
+  workspace: Workspace,
+  reference: string,
+  against?: 'env',
+): { readonly world: World; readonly served: Served; readonly holder: Holder } {
+  const world = worldIn(workspace, against);
   const isMember = reference.includes('@') || reference.startsWith('mem_');
   const id = isMember ? reference : keyId(workspace, reference);
   const holder = holdersOf(world).find((each) => each.id === id || (isMember && each.name === id.toLowerCase()));
   if (holder === undefined) throw new Error(`There is no ${isMember ? 'member' : 'key'} ${reference}.`);
-  return { world, holder };
+  return { world, served: workspace.served(against), holder };
 }
 
 function withPdp<T>(env: Environment, work: (pdp: Pdp) => T): T {

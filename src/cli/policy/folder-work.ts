@@ -11,9 +11,9 @@ import type { ReadFolder } from '../../workbench/folder/policy-folder.ts';
 import { organizationSets } from '../../workbench/world/candidates.ts';
 import { readWorld, type World } from '../../workbench/world/world.ts';
 import { checkWritable, readJsonFile } from '../terminal/arguments.ts';
-import { warn } from '../terminal/output.ts';
+import { print, warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
-import { type Environment, inWorkspace, ruleWriteOf, type Workspace } from '../workspace.ts';
+import { checkIsKnown, type Environment, inWorkspace, ruleWriteOf, type Served, type Workspace } from '../workspace.ts';
 import { folderAt, refusedFolder } from './folder-pull.ts';
 import { showApplied, showPlan } from './plan-output.ts';
 import { type DraftedWorld, withJudges } from './policy-world.ts';
@@ -26,6 +26,7 @@ interface CommonOptions {
   readonly withoutCredential?: true;
   readonly prune?: true;
   readonly failOn?: 'new-access';
+  readonly against?: 'env';
 }
 
 export type PolicyPlanOptions = CommonOptions & { readonly out?: string };
@@ -35,6 +36,7 @@ export type PolicyApplyOptions = CommonOptions & { readonly plan?: string; reado
 interface PlannedWorld {
   readonly plan: FolderPlan;
   readonly world: World;
+  readonly served: Served;
   readonly failOnNewAccess: boolean;
 }
 
@@ -46,7 +48,7 @@ export async function runPolicyPlan(env: Environment, place: string, options: Po
   const access = await judge(env, planned, options);
   const shown = planView(planned.plan, access);
   if (options.out !== undefined) writeFileSync(options.out, `${JSON.stringify(shown, null, 2)}\n`);
-  show(folder, planned.plan, shown, options);
+  show(folder, planned, shown, options);
   refuseNewAccess(access, options);
 }
 
@@ -60,13 +62,14 @@ export async function runPolicyApply(env: Environment, place: string, options: P
     judge: (planned: PlannedWorld) => judge(env, planned, options),
     write: async (planned, access) => {
       if (options.failOn !== undefined && isWider(access)) {
-        show(folder, planned.plan, planView(planned.plan, access), options);
+        show(folder, planned, planView(planned.plan, access), options);
         refuseNewAccess(access, options);
       }
       const applied = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
         applyFolder(db, actor, planned.plan, { revision: options.revision, now }),
       );
       showApplied(appliedView(applied, access), options, reviewed !== undefined);
+      if (reviewed === undefined) showServed(planned, options);
       warnOf(folder, planned.plan, options);
     },
   });
@@ -76,19 +79,27 @@ export async function runPolicyApply(env: Environment, place: string, options: P
 const plan = async (
   env: Environment,
   folder: ReadFolder,
-  { org, failOn }: CommonOptions,
+  { org, failOn, against }: CommonOptions,
   options: PlanOptions,
 ): Promise<PlannedWorld> => {
-  const planned = await inWorkspace(env, 'read', org, (workspace) => planIn(workspace, folder, options));
+  const planned = await inWorkspace(env, 'read', org, (workspace) => planIn(workspace, folder, options, against));
+  if (failOn !== undefined) checkIsKnown(planned.served);
   return { ...planned, failOnNewAccess: failOn !== undefined };
 };
 
-function planIn(workspace: Workspace, folder: ReadFolder, options: PlanOptions): Omit<PlannedWorld, 'failOnNewAccess'> {
-  const { db, actor, installation } = workspace;
+function planIn(
+  workspace: Workspace,
+  folder: ReadFolder,
+  options: PlanOptions,
+  against?: 'env',
+): Omit<PlannedWorld, 'failOnNewAccess'> {
+  const { db, actor } = workspace;
+  const served = workspace.served(against);
   try {
     return db.snapshot(() => ({
-      plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace)),
-      world: readWorld(db, installation(), actor.organizationId),
+      plan: readFolderPlan(db, actor, folder.document, options, ruleWriteOf(workspace, against)),
+      world: readWorld(db, served.installation, actor.organizationId),
+      served,
     }));
   } catch (error) {
     if (!(error instanceof FolderFaults)) throw error;
@@ -120,9 +131,15 @@ async function judge(env: Environment, { plan, world }: PlannedWorld, options: C
   );
 }
 
-function show(folder: ReadFolder, plan: FolderPlan, shown: PolicyPlan, options: CommonOptions): void {
+function show(folder: ReadFolder, planned: PlannedWorld, shown: PolicyPlan, options: CommonOptions): void {
   showPlan(shown, options);
-  warnOf(folder, plan, options);
+  showServed(planned, options);
+  warnOf(folder, planned.plan, options);
+}
+
+/** A plan without a change has judged nothing. */
+function showServed({ plan, served }: PlannedWorld, { json }: CommonOptions): void {
+  if (!json && plan.changes.length > 0) print(served.text);
 }
 
 function warnOf(folder: ReadFolder, { warnings }: FolderPlan, { json }: CommonOptions): void {

@@ -15,11 +15,13 @@ interface Options {
   readonly json?: true;
   readonly wide?: true;
   readonly withoutCredential?: boolean;
+  readonly against?: 'env';
 }
 
 /** `portcullis access --model`: every key and member that reaches a model, by which providers and from where. */
 export async function runModelAccess(env: Environment, model: string, options: Options): Promise<void> {
-  const world = worldSources(env, options.org).current();
+  const { served, current } = worldSources(env, options.org, options.against);
+  const world = current();
   const shown = { withoutCredential: true };
   let known = false;
   const overviews = await inParts([world], async (_, within) => {
@@ -42,7 +44,10 @@ export async function runModelAccess(env: Environment, model: string, options: O
   const reaching = overviews.flatMap(({ holders }) => holders).filter((holder) => reaches(holder, withoutCredential));
   const holders = withoutCredential ? reaching : reaching.map(callable);
   if (json) printJson({ model, holders });
-  else show(model, holders, { withoutCredential, wide });
+  else {
+    show(model, holders, { withoutCredential, wide });
+    print(served.text);
+  }
 }
 
 /** The meaning of a name for the keys of each project, and under null where no project is known: an alias may be of a project. */

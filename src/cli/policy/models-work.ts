@@ -25,19 +25,21 @@ export interface ModelsOptions {
   readonly tags?: true;
   readonly wide?: true;
   readonly json?: true;
+  readonly against?: 'env';
 }
 
 /** `portcullis models`. */
 export async function runModels(
   env: Environment,
-  { org, key, mapped, tags, json, wide }: ModelsOptions,
+  { org, key, mapped, tags, json, wide, against }: ModelsOptions,
 ): Promise<void> {
   const { world, organizationId, stored, moderationModel } = await inWorkspace(env, 'read', org, (workspace) => {
     const { organizationId } = workspace.actor;
-    const world = readWorld(workspace.db, workspace.installation(), organizationId);
+    const { installation } = workspace.served(against);
+    const world = readWorld(workspace.db, installation, organizationId);
     const { moderation: moderationModel } = unnamedModels(
       { image: workspace.config.defaultImageModel, moderation: workspace.config.moderationModel },
-      workspace.installation(),
+      installation,
       workspace.now,
     );
     return {

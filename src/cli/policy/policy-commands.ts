@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { common, wide } from '../terminal/options.ts';
+import { againstOption, common, wide } from '../terminal/options.ts';
 import type { Environment } from '../workspace.ts';
 import { analysisCommands } from './analysis-commands.ts';
 import type { BuildCommandOptions } from './build-work.ts';
@@ -152,7 +152,8 @@ const planned = (command: Command): Command =>
         'new-access',
       ]),
     )
-    .option('--without-credential', 'also list mappings that cannot be called, for lack of a credential');
+    .option('--without-credential', 'also list mappings that cannot be called, for lack of a credential')
+    .addOption(againstOption());
 
 const PLAN_HELP = `
 A rule of the folder that has its name is the same rule, whatever else changes. Rules that the folder no longer states are

@@ -22,7 +22,15 @@ import { readWorldDocument } from '../../workbench/world/world-document.ts';
 import { readJsonFile } from '../terminal/arguments.ts';
 import { progressBar } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
-import { BUSY_TIMEOUT_MS, checked, type Environment, installationOf, inWorkspace } from '../workspace.ts';
+import {
+  BUSY_TIMEOUT_MS,
+  checked,
+  checkIsKnown,
+  type Environment,
+  inWorkspace,
+  type Served,
+  servedIn,
+} from '../workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
 const EXPORTED = 'world.json';
@@ -33,6 +41,7 @@ export const THREADS = Math.min(2, availableParallelism());
 export interface Sources {
   readonly config: Config;
   readonly catalog: Catalog;
+  readonly served: Served;
   /** The world of the database in `DATA_DIR`. */
   current(): World;
   /** The world of another database, by its `DATA_DIR`, or of a document that `policy export` wrote. */
@@ -40,9 +49,10 @@ export interface Sources {
 }
 
 /** @param organizationId absent: all organizations */
-export function worldSources(env: Environment, organizationId?: string): Sources {
+export function worldSources(env: Environment, organizationId?: string, against?: 'env'): Sources {
   const config = readConfig(env);
-  const installation = installationOf(config);
+  const served = servedIn(config, against);
+  const { installation } = served;
   const { catalog } = installation;
   const ofDatabase = (folder: string): World => {
     const db = openDatabase(databasePath(folder), { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
@@ -59,6 +69,7 @@ export function worldSources(env: Environment, organizationId?: string): Sources
   return {
     config,
     catalog,
+    served,
     current() {
       checked(config);
       return known(ofDatabase(config.dataDir));
@@ -148,10 +159,13 @@ export async function judgeWidening(
   env: Environment,
   org: string | undefined,
   change: Parameters<typeof widening>[2],
+  failOnNewAccess: boolean,
 ): Promise<RuleWidening> {
-  const world = await inWorkspace(env, 'read', org, ({ db, actor, installation }) =>
-    readWorld(db, installation(), actor.organizationId),
-  );
+  const { served, world } = await inWorkspace(env, 'read', org, ({ db, actor, served }) => {
+    const there = served();
+    return { served: there, world: readWorld(db, there.installation, actor.organizationId) };
+  });
+  if (failOnNewAccess) checkIsKnown(served);
   const [part] = organizationSets([world]);
   return withJudges(env, part?.mappings ?? [], (judges, progress) => widening(judges, world, change, progress));
 }

@@ -117,3 +117,10 @@ export const wordList =
       if (known === undefined) throw new InvalidArgumentError(`It must be a comma list of ${words.join(', ')}.`);
       return known;
     });
+
+/** What the server serves, where access is judged. */
+export const againstOption = (): Option =>
+  new Option(
+    '--against <what>',
+    "`env`: judge by this environment's providers; default: what the server's last start has recorded",
+  ).choices(['env']);
