@@ -1,7 +1,9 @@
+import { systemClock } from '../domain/time.ts';
 import { type Database, openDatabase } from '../store/db/database.ts';
 import { databaseJob } from '../store/db/database-thread.ts';
 import { nextReportCounts } from '../store/ledger/call-follower.ts';
 import { nextBlock } from '../store/ledger/call-index.ts';
+import { nextSeal } from '../store/ledger/call-seals.ts';
 import { DecisionFile, type DecisionFileOptions } from './log/decision-file.ts';
 import type { FollowQuestion } from './log/follow-calls.ts';
 import { type LogQuestion, listEvidence } from './log/log-reader.ts';
@@ -36,6 +38,8 @@ export function startJob({ databasePath, decisionFile }: ReaderData) {
         return { block: nextBlock(db) };
       case 'reports':
         return { reports: nextReportCounts(db) };
+      case 'seal':
+        return { seal: nextSeal(db, question.isLast ? Number.POSITIVE_INFINITY : systemClock.now()) };
       case 'file':
         return { file: file?.write() };
       default:

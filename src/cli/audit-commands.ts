@@ -3,7 +3,8 @@ import { listAudit } from '../admin/audit/audit.ts';
 import { AUDIT_ACTIONS } from '../admin/audit/audit-trail.ts';
 import type { AuditList, AuditRecord } from '../generated/types.ts';
 import { counted, entryOf } from '../lib/text.ts';
-import { type ChainVerdict, verifyAuditChain } from '../store/audit/audit-entries.ts';
+import type { HistoryFault } from '../store/ledger/verify-calls.ts';
+import { type HistoryVerdict, verifyHistory } from '../store/ledger/verify-history.ts';
 import { type CommonOptions, listing } from './terminal/options.ts';
 import {
   type Cell,
@@ -57,13 +58,13 @@ function newest({ db, actor }: Workspace, { limit, action, target, from, to }: L
   }
 }
 
-async function verify(env: Environment, noted: string | undefined): Promise<ChainVerdict> {
+async function verify(env: Environment, noted: string | undefined): Promise<HistoryVerdict> {
   const bar = progressBar('Verifying');
   try {
     return await inDatabase(
       env,
       'read',
-      (db, config) => verifyAuditChain(db, secretsOf(config).signingKey.key, noted, bar.show),
+      (db, config) => verifyHistory(db, secretsOf(config).signingKey.key, noted, bar.show),
       'signing key',
     );
   } finally {
@@ -140,7 +141,7 @@ function showAudit(list: AuditList, format: Format): void {
 }
 
 /** The fault in the chain; undefined: the chain holds. */
-function faultOf({ head, fault, sawNoted }: ChainVerdict, noted: string | undefined): string | undefined {
+function chainFault({ head, fault, sawNoted }: HistoryVerdict, noted: string | undefined): string | undefined {
   if (fault?.kind === 'missing') return `entry ${fault.seq} is missing`;
   if (fault !== undefined) {
     const other = fault.seq === 1 ? ', or was written under another signing key' : '';
@@ -151,14 +152,36 @@ function faultOf({ head, fault, sawNoted }: ChainVerdict, noted: string | undefi
   return `the noted head is not in it, so that entries were taken away at the end: ${end}`;
 }
 
-/** Says that the chain holds, and its head. @throws Error where it does not hold */
-function showVerdict(verdict: ChainVerdict, noted: string | undefined, json: true | undefined): void {
-  const { head } = verdict;
-  const fault = faultOf(verdict, noted);
-  if (json)
-    printJson({ holds: fault === undefined, entries: head?.seq ?? 0, head: head ?? null, fault: fault ?? null });
+const faultText = ({ kind, table, row, block }: HistoryFault): string =>
+  `${table}, ${row}${block === null || table === 'call_blocks' ? '' : `, in block ${block}`}: ${kind}`;
+
+/** Lines of faults that are printed; `--json` has more. */
+const SHOWN = 20;
+
+function faultsText(faults: readonly HistoryFault[]): string {
+  const shown = faults.slice(0, SHOWN).map(faultText).join('\n  ');
+  const more = faults.length > SHOWN ? `\n  and ${faults.length - SHOWN} more` : '';
+  return `${counted(faults.length, 'row is', 'rows are')} not what the audit log says:\n  ${shown}${more}`;
+}
+
+function sealedText({ blocks, unsealed }: HistoryVerdict): string {
+  const waiting = unsealed === 0 ? '' : `, ${counted(unsealed, 'call is', 'calls are')} not sealed yet`;
+  return `The call log is intact: ${counted(blocks, 'block')}${waiting}.`;
+}
+
+/** Says that the history holds, and its head. @throws Error where it does not hold */
+function showVerdict(verdict: HistoryVerdict, noted: string | undefined, json: true | undefined): void {
+  const { head, faults, blocks, unsealed } = verdict;
+  const fault = chainFault(verdict, noted);
+  const holds = fault === undefined && faults.length === 0;
+  if (json) {
+    const entries = head?.seq ?? 0;
+    printJson({ holds, entries, head: head ?? null, fault: fault ?? null, faults, blocks, unsealedCalls: unsealed });
+  }
   if (fault !== undefined) throw new Error(`The audit log is not intact: ${fault}.`);
+  if (faults.length > 0) throw new Error(faultsText(faults));
   if (json) return;
   if (head === undefined) print('The audit log is intact: it is empty.');
   else print(`The audit log is intact: ${counted(head.seq, 'entry', 'entries')}.\nHead: ${head.hmac}`);
+  if (blocks > 0 || unsealed > 0) print(sealedText(verdict));
 }

@@ -3,6 +3,7 @@ import { bytesOfId, dayOfNumber, idsFrom, newId, numbersFrom } from '../../src/d
 import type { CallsView } from '../../src/store/db/call-tables.ts';
 import type { Database } from '../../src/store/db/database.ts';
 import { build } from '../../src/store/db/sql.ts';
+import { giveUpBlocks, sealBefore } from '../../src/store/ledger/call-seals.ts';
 import { type CallReferences, createCallReferences, type DecisionRecord } from '../../src/store/ledger/references.ts';
 import type { RefusedRequest } from '../../src/store/ledger/refused-requests.ts';
 import { CALL_STATES } from '../../src/store/ledger/statements.ts';
@@ -86,6 +87,12 @@ export function insertCall(
     }),
   );
   return { id, number };
+}
+
+/** Seals the calls before a time and gives up their blocks, as the job does before it deletes calls. */
+export function giveUpCalls(db: Database, before: number, now = Date.now()): void {
+  while (sealBefore(db, numbersFrom(before), now));
+  giveUpBlocks(db, numbersFrom(before), now);
 }
 
 /** A refused request of no known key, unless it is said otherwise. */

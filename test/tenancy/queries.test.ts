@@ -36,6 +36,7 @@ const NUMBERS = 'calls of all organizations are numbered in one row';
 const INDEX = 'the index is of the calls of all organizations; what is found in it is read by organization';
 const FOLLOWS =
   'the ledger is followed for all organizations; what is found in it is read by organization, or for the operator';
+const SEALS = 'the call log of all organizations is sealed and verified as one';
 const COUNTED = 'decisions of all organizations are counted for the rules that they name, which are their own';
 const SWEEP = 'what has expired is cleared away in all organizations';
 const GRANT = 'the authorization server knows a grant by its random id, and nothing of organizations';
@@ -52,6 +53,12 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'call-follower.ts positionNow': FOLLOWS,
   'call-follower.ts skipOldest': FOLLOWS,
   'call-index.ts hasNextBlock': INDEX,
+  'call-seals.ts callTexts': SEALS,
+  'call-seals.ts hasUnsealed': SEALS,
+  'verify-calls.ts callName': SEALS,
+  'verify-calls.ts hasEmpty': SEALS,
+  'verify-calls.ts orphans': SEALS,
+  'verify-calls.ts verifyCalls': SEALS,
   'call-index.ts rowsBetween': INDEX,
   'call-log.ts ofAll': "the operator's file of decisions is of all organizations; all else begins with ofOrganization",
   'tenants.ts isEmpty': 'whether this is the first start',

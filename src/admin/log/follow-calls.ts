@@ -8,6 +8,7 @@ import {
   storeReportCounts,
 } from '../../store/ledger/call-follower.ts';
 import { hasNextBlock, type IndexBlock, storeBlock } from '../../store/ledger/call-index.ts';
+import { hasUnsealed, type NextSeal, storeSeal } from '../../store/ledger/call-seals.ts';
 import type { Store } from '../../store/store.ts';
 import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
 import type { FileProgress } from './decision-file.ts';
@@ -21,7 +22,9 @@ const LAST_MS = 10_000;
 const CALLER = 'what follows calls';
 
 export interface FollowQuestion {
-  readonly what: 'block' | 'reports' | 'file';
+  readonly what: 'block' | 'reports' | 'file' | 'seal';
+  /** The server stops: a block is closed however short it is. */
+  readonly isLast?: boolean;
 }
 
 const tooSlow = (): ApiError => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`);
@@ -31,6 +34,7 @@ interface FollowAnswer {
   readonly block?: IndexBlock | undefined;
   readonly reports?: ReportCounts | undefined;
   readonly file?: FileProgress | undefined;
+  readonly seal?: NextSeal | undefined;
 }
 
 interface FollowingDeps {
@@ -58,8 +62,8 @@ export function startFollowingCalls({
   everyMs = 5000,
   fileEveryMs = 1000,
 }: FollowingDeps): () => Promise<void> {
-  const ask = (what: FollowQuestion['what']): Promise<FollowAnswer> => {
-    const question: FollowQuestion = { what };
+  const ask = (what: FollowQuestion['what'], isLast = false): Promise<FollowAnswer> => {
+    const question: FollowQuestion = { what, isLast };
     return reader.ask(CALLER, question, { limitMs: LIMIT_MS, tooSlow });
   };
 
@@ -84,6 +88,15 @@ export function startFollowingCalls({
     }
   }
 
+  async function seal(isStopped: () => boolean): Promise<void> {
+    while (await store.read(hasUnsealed)) {
+      const { seal: next } = await ask('seal', isStopped());
+      if (next === undefined) return;
+      await store.write((db, now) => storeSeal(db, next, now));
+      await pause(PAUSE_MS);
+    }
+  }
+
   let fault: string | undefined;
   async function writeFile(): Promise<void> {
     for (let isBehind = true; isBehind; ) {
@@ -104,6 +117,7 @@ export function startFollowingCalls({
     repeat(everyMs, onError, async (isStopped) => {
       await count(isStopped);
       await index(isStopped);
+      await seal(isStopped);
     }),
     ...(hasDecisionFile ? [repeat(fileEveryMs, onError, writeFile)] : []),
   ];

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { numbersFrom } from '../../domain/id.ts';
 import { type Clock, DAY, formatTime, HOUR } from '../../domain/time.ts';
+import { giveUpBlocks, sealBefore } from '../../store/ledger/call-seals.ts';
 import { forgetCalls, forgetReferences } from '../../store/ledger/retention.ts';
 import type { Store } from '../../store/store.ts';
 import { errorText, type Telemetry } from '../../telemetry/telemetry.ts';
@@ -34,9 +36,16 @@ export function startForgettingCalls(days: number, { store, clock, telemetry }: 
     return count;
   }
 
+  /** Whole blocks alone are deleted; most are sealed by then. */
+  async function giveUp(before: number): Promise<void> {
+    while (!stopped && (await store.write((db, now) => sealBefore(db, numbersFrom(before), now)))) await pause(PAUSE);
+    await store.write((db, now) => giveUpBlocks(db, numbersFrom(before), now));
+  }
+
   async function run(): Promise<void> {
     const now = clock.now();
     const before = now - (now % HOUR) - days * DAY;
+    await giveUp(before);
     const calls = await forget(before, forgetCalls);
     await forget(before, forgetReferences);
     if (calls > 0) {

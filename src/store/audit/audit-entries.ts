@@ -10,7 +10,7 @@ import type { AuditTable, Row } from '../db/tables.ts';
 export type AuditEntryRecord = Row<AuditTable>;
 
 /** One management change. */
-export type NewAuditEntry = Omit<AuditEntryRecord, 'seq' | 'id' | 'createdAt' | 'hmac'>;
+export type NewAuditEntry = Omit<AuditEntryRecord, 'seq' | 'id' | 'createdAt' | 'stateJson' | 'hmac'>;
 
 /** Appends to the chain, in the caller's transaction. @throws Error when the database was opened without the audit key */
 export function appendAuditEntry(db: Database, entry: NewAuditEntry, now: number): void {
@@ -18,7 +18,7 @@ export function appendAuditEntry(db: Database, entry: NewAuditEntry, now: number
   if (auditKey === undefined) throw new Error('The database was opened without the audit key: nothing can be audited.');
   db.transaction(() => {
     const last = db.get(build.selectFrom('audit').select(['seq', 'hmac']).orderBy('seq', 'desc').limit(1));
-    const row = { ...entry, seq: (last?.seq ?? 0) + 1, id: newId('aud'), createdAt: now };
+    const row = { ...entry, seq: (last?.seq ?? 0) + 1, id: newId('aud'), createdAt: now, stateJson: null };
     db.run(build.insertInto('audit').values({ ...row, hmac: sealEntry(row, last?.hmac, auditKey) }));
   });
 }
@@ -130,7 +130,7 @@ export function describedAt(
 
 /**
  * The `hmac` of an entry: HMAC-SHA-256, in hex, of the `hmac` of the entry before it (none: empty), a line break, and the
- * entry's other columns as one JSON array in the order of the table.
+ * entry's other columns as one JSON array in the order of the table; `stateJson` only where it is not null.
  */
 function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | undefined, key: Buffer): string {
   const columns = [
@@ -146,6 +146,8 @@ function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | unde
     entry.targetId,
     entry.beforeJson,
     entry.afterJson,
+    // A database of version 0.2.0 has no such column.
+    ...(typeof entry.stateJson === 'string' ? [entry.stateJson] : []),
   ];
   return createHmac('sha256', key)
     .update(`${previous ?? ''}\n${JSON.stringify(columns)}`)
@@ -189,12 +191,14 @@ const CHUNK = 1000;
 /**
  * Walks the whole chain of this installation in chunks, up to the first fault. Reads every row: not for the serving thread.
  * @param noted `hmac` of a head that was noted earlier. @param progress told after each chunk, in entries
+ * @param onEntry told of each entry that is what was written
  */
 export function verifyAuditChain(
   db: Database,
   key: Buffer,
   noted: string | undefined,
   progress: (done: number, all: number) => void,
+  onEntry: (entry: AuditEntryRecord) => void = () => {},
 ): ChainVerdict {
   const all = db.get(build.selectFrom('audit').select('seq').orderBy('seq', 'desc').limit(1))?.seq ?? 0;
   let head: ChainHead | undefined;
@@ -209,6 +213,7 @@ export function verifyAuditChain(
       if (row.hmac !== sealEntry(row, head?.hmac, key)) return { head, fault: { seq, kind: 'altered' }, sawNoted };
       head = { seq, hmac: row.hmac };
       sawNoted ||= row.hmac === noted;
+      onEntry(row);
     }
     progress(done + rows.length, all);
   }

@@ -150,6 +150,23 @@ export interface CallIndexTable {
   cells: Buffer;
 }
 
+/** A closed part of the call log; an entry of the audit log has all but the marks (call-seals.ts). */
+export interface CallBlocksTable {
+  /** Counts from 1. */
+  number: number;
+  /** The number up to which calls are in this block or in one before it. */
+  last: number;
+  calls: number;
+  /** Over its calls and the block before it. */
+  digest: string;
+  /** Numbers of the calls up to `last` that are in no block yet, because they were open. */
+  openJson: string;
+  /** The number of each call and the begin of its digest, by which a fault is traced to a call; null: its calls were deleted. */
+  marks: Buffer | null;
+  /** Retention deletes its calls, or has done so. */
+  forgotten: Generated<Flag>;
+}
+
 /** One row: the number of the last call of whose decision the reports of rules are counted (call-follower.ts). */
 export interface ReportMarkTable {
   counted: number;

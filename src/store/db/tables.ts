@@ -5,6 +5,7 @@ import type { WireFormat } from '../../domain/provider.ts';
 import type { PeriodUnit } from '../../domain/time.ts';
 import type { Scope } from '../../generated/types.ts';
 import type {
+  CallBlocksTable,
   CallIndexTable,
   CallOriginsTable,
   CallsView,
@@ -55,6 +56,7 @@ export interface Tables {
   calls: CallsView;
   decisions: DecisionsView;
   call_index: CallIndexTable;
+  call_blocks: CallBlocksTable;
   report_mark: ReportMarkTable;
   refused_requests: RefusedRequestsTable;
   kept_usage: KeptUsageTable;
@@ -428,6 +430,8 @@ export interface AuditTable {
   beforeJson: string | null;
   /** Null: there is nothing left. */
   afterJson: string | null;
+  /** Digests of the rows that the change touched (state-seals.ts); null: none. */
+  stateJson: Generated<string | null>;
   /** Over this entry and the `hmac` of the one before it. */
   hmac: string;
 }

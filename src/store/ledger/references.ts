@@ -111,6 +111,24 @@ function idBy(statement: PreparedStatement<{ id: number }>, values: Readonly<Rec
   return row.id;
 }
 
+/** The text that tells a caller from all others; the row's `digest` is over it. */
+export const originKey = (origin: Omit<CallOrigin, 'stream'> & { readonly stream: boolean | Flag }): string => {
+  const { organizationId, projectId, keyId, memberId, action, tool, requestedModel, stream } = origin;
+  return keyOf([organizationId, projectId, keyId, memberId, action, tool, requestedModel, stream ? 1 : 0]);
+};
+
+/** The text that tells a decision from all others, in the same sense. */
+export const verdictKey = (made: Omit<DecisionRecord, 'dataText'>, clientAddress: string | null): string => {
+  const seen = [clientAddress, made.bundleDigest, made.ruleRevision, made.dataDigest, made.inputJson];
+  return keyOf([...seen, made.outcome, made.reasonJson, made.violationsJson, made.shadowJson]);
+};
+
+/** The text that tells a target from all others, in the same sense. */
+export const targetKey = ({ providerId, modelId, providerKeyId, attemptsJson }: CallTarget): string =>
+  keyOf([providerId, modelId, providerKeyId, attemptsJson]);
+
+export const referenceDigest = (key: string): Buffer => hash('sha256', key, 'buffer');
+
 export function createCallReferences({ connection }: Database): CallReferences {
   const originStatement = prepare(connection, storeOrigin.compile());
   const origins = new Interned<CallOrigin>((origin, digest, day) =>
@@ -130,22 +148,17 @@ export function createCallReferences({ connection }: Database): CallReferences {
 
   return {
     origin(origin, day) {
-      const { organizationId, projectId, keyId, memberId, action, tool, requestedModel, stream } = origin;
-      const key = keyOf([organizationId, projectId, keyId, memberId, action, tool, requestedModel, toFlag(stream)]);
-      return origins.idOf(key, origin, day);
+      return origins.idOf(originKey(origin), origin, day);
     },
     verdict(verdict, day) {
-      const { decision: made, clientAddress } = verdict;
-      const seen = [clientAddress, made.bundleDigest, made.ruleRevision, made.dataDigest, made.inputJson];
-      const key = keyOf([...seen, made.outcome, made.reasonJson, made.violationsJson, made.shadowJson]);
-      return verdicts.idOf(key, verdict, day);
+      return verdicts.idOf(verdictKey(verdict.decision, verdict.clientAddress), verdict, day);
     },
     target({ providerId, modelId, providerKeyId, attemptsJson: attempts }, callId, day) {
       if (providerId === null && modelId === null && attempts === null) return null;
       // All attempts name the call. Without its id they are those of other calls.
       const attemptsJson = attempts?.replaceAll(`"logId":"${callId}"`, '"logId":""') ?? null;
       const target = { providerId, modelId, providerKeyId, attemptsJson };
-      return targets.idOf(keyOf([providerId, modelId, providerKeyId, attemptsJson]), target, day);
+      return targets.idOf(targetKey(target), target, day);
     },
     ended(committed) {
       for (const each of [origins, verdicts, documents, targets]) each.ended(committed);
@@ -185,7 +198,7 @@ class Interned<Values> {
   idOf(key: string, values: Values, day: number): number {
     const known = this.#known.get(key);
     if (known !== undefined && known.usedOn >= day) return known.id;
-    const id = this.#store(values, hash('sha256', key, 'buffer'), day);
+    const id = this.#store(values, referenceDigest(key), day);
     this.#known.set(key, { id, usedOn: day });
     this.#uncommitted.push(key);
     return id;

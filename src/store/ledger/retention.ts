@@ -4,6 +4,7 @@ import { HOUR } from '../../domain/time.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { forgetBlock } from './call-index.ts';
+import { dropMarks, forgettable } from './call-seals.ts';
 import { CALL_STATES } from './statements.ts';
 import { countedModel, KEPT_SUMS, usageSums } from './usage-sums.ts';
 
@@ -12,28 +13,35 @@ const isOver = sql<boolean>`state <> ${sql.lit(CALL_STATES.open)}`;
 /**
  * Deletes the oldest calls that began before a time, with their decisions, and adds them to the sums of their hour, from which usage
  * reports go on. Sums and windows of keys are rows of their own, and the audit log is another table: neither looks at old calls. Open
- * calls stay. @param before epoch ms, the begin of an hour: so no hour is part calls, part sums. @param limit how many at most
+ * calls stay, and those whose block is not given up (call-seals.ts). @param before epoch ms, the begin of an hour: so no hour is part calls, part sums. @param limit how many at most
  * @returns how many
  */
 export function forgetCalls(db: Database, before: number, limit: number): number {
   const old = build.selectFrom('ledger').where(isOver).orderBy('number').select('number');
-  const oldest = db.get(old.where('number', '<', numbersFrom(before)).limit(1));
+  const { last, open } = forgettable(db);
+  const sealed = old.where('number', '<=', last).where('number', 'not in', open);
+  const oldest = db.get(sealed.where('number', '<', numbersFrom(before)).limit(1));
   if (oldest === undefined) return 0;
   const time = timeOfNumber(oldest.number);
   const hour = time - (time % HOUR);
-  const end = numbersFrom(hour + HOUR);
-  const ofHour = old.where('number', '>=', oldest.number).where('number', '<', end);
+  const end = Math.min(numbersFrom(hour + HOUR), last + 1);
+  const ofHour = sealed.where('number', '>=', oldest.number).where('number', '<', end);
   const beyond = db.get(ofHour.limit(1).offset(limit))?.number ?? end;
   return db.transaction(() => {
-    keepSums(db, hour, oldest.number, beyond);
+    keepSums(db, hour, oldest.number, beyond, open);
     return db.run(
-      build.deleteFrom('ledger').where('number', '>=', oldest.number).where('number', '<', beyond).where(isOver),
+      build
+        .deleteFrom('ledger')
+        .where('number', '>=', oldest.number)
+        .where('number', '<', beyond)
+        .where('number', 'not in', open)
+        .where(isOver),
     );
   });
 }
 
-/** Adds the calls of an hour, from one number to before another, to what is kept of it. */
-function keepSums(db: Database, hour: number, first: number, end: number): void {
+/** Adds the calls of an hour, from one number to before another, to what is kept of it. @param stay calls that are not deleted */
+function keepSums(db: Database, hour: number, first: number, end: number, stay: readonly number[]): void {
   const byWhom = ['organizationId', 'projectId', 'keyId', 'memberId'] as const;
   const providerId = sql<string>`coalesce(providerId, '')`;
   db.run(
@@ -48,6 +56,7 @@ function keepSums(db: Database, hour: number, first: number, end: number): void 
           .select(usageSums)
           .where('number', '>=', first)
           .where('number', '<', end)
+          .where('number', 'not in', stay)
           .where('state', '<>', 'open')
           .groupBy([...byWhom, countedModel, providerId]),
       )
@@ -73,6 +82,7 @@ const REFERRED_TO = ['call_verdicts', 'data_documents', 'call_origins', 'call_ta
 export function forgetReferences(db: Database, before: number, limit: number): number {
   const oldest = db.get(build.selectFrom('ledger').orderBy('number').select('number').limit(1));
   const kept = Math.min(oldest?.number ?? Number.POSITIVE_INFINITY, numbersFrom(before));
+  dropMarks(db, kept);
   const indexed = forgetBlock(db, kept);
   if (indexed > 0) return indexed;
   const day = dayOfNumber(kept);

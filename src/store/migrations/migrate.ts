@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import type BetterSqlite3 from 'better-sqlite3';
 import { initial } from './0001-initial.ts';
+import { seals } from './0002-seals.ts';
 
 /**
  * Every migration, in order; the version of a schema is the number of those applied. Never change one that was released: a database
  * contains the digest of each migration that made it.
  */
-export const MIGRATIONS: readonly string[] = [initial];
+export const MIGRATIONS: readonly string[] = [initial, seals];
 
 const hasTable = (connection: BetterSqlite3.Database, name: string): boolean =>
   connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined;

@@ -25,7 +25,7 @@ function following({
 }
 
 test('whole blocks of calls are indexed, and the rest is left for later', async () => {
-  const { store, path, tenant } = await storeWithTenant();
+  const { store, path, tenant } = await storeWithTenant({ auditKey: Buffer.alloc(32, 1) });
   const { organizationId, projectId, keyId, memberId } = tenant;
   const store2Blocks = (db: Database): number[] => {
     const references = createCallReferences(db);
@@ -51,7 +51,7 @@ test('whole blocks of calls are indexed, and the rest is left for later', async 
 }, 60_000);
 
 test('what report rules would have changed is counted; without such rules calls are passed over', async () => {
-  const { store, path, tenant } = await storeWithTenant();
+  const { store, path, tenant } = await storeWithTenant({ auditKey: Buffer.alloc(32, 1) });
   const { organizationId, projectId, keyId, memberId } = tenant;
   const whose = { organizationId, projectId, keyId, memberId };
   const reported: unknown[] = [];

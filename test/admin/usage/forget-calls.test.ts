@@ -18,7 +18,7 @@ import { newDecision } from '../../store/fixture.ts';
 import { bearer, hello, JSON_TYPE } from '../../support/chat.ts';
 import { newDataDir, testConfig } from '../../support/gateway.ts';
 import { send } from '../../support/request.ts';
-import { insertCall, type StoredCall } from '../../support/stored-calls.ts';
+import { giveUpCalls, insertCall, type StoredCall } from '../../support/stored-calls.ts';
 import { auditKey, ID, owner, pepper, seededDatabase, startMs } from '../tenants.ts';
 
 const HOUR = 3_600_000;
@@ -81,6 +81,7 @@ const calls = (): { id: string; state: string }[] =>
 
 function forgetAll(limit: number): number[] {
   const counts: number[] = [];
+  giveUpCalls(db, BEFORE);
   for (let count = limit; count > 0; ) {
     count = forgetCalls(db, BEFORE, limit);
     counts.push(count);
@@ -164,6 +165,7 @@ describe('what calls refer to', () => {
       );
     }
     expect(forget(BEFORE, 1)).toEqual([0]);
+    giveUpCalls(db, BEFORE - 1.5 * DAY);
     expect(forgetCalls(db, BEFORE - 1.5 * DAY, 10) + forgetCalls(db, BEFORE - 1.5 * DAY, 10)).toBe(2);
     expect(forget(BEFORE, 1)).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 0]);
     expect(referredTo()).toEqual([1, 1, 1, 1]);
@@ -232,7 +234,7 @@ describe('the job', () => {
     await stop();
     expect(said).toMatchObject([{ calls: 250 }]);
     // The last write of calls finds nothing more; then what they refer to goes.
-    expect(leftAfterEach.slice(0, 4)).toEqual([150, 50, 0, 0]);
+    expect(leftAfterEach.filter((left) => left < 250).slice(0, 4)).toEqual([150, 50, 0, 0]);
   });
 
   it.each([

@@ -150,7 +150,7 @@ it('nothing holds under another key', () => {
 it('the database itself refuses to change, delete, replace, skip or insert between', () => {
   const db = chainOf(3);
   const again = (seq: number, id: string): string =>
-    `INSERT OR REPLACE INTO audit SELECT ${seq}, ${id}, organizationId, createdAt, actorKind, actorId, memberId, action, targetType, targetId, NULL, NULL, hmac FROM audit WHERE seq = 1`;
+    `INSERT OR REPLACE INTO audit SELECT ${seq}, ${id}, organizationId, createdAt, actorKind, actorId, memberId, action, targetType, targetId, NULL, NULL, hmac, NULL FROM audit WHERE seq = 1`;
 
   for (const statement of [
     "UPDATE audit SET action = 'key.read'",

@@ -9,7 +9,7 @@ import { BLOCK, nextBlock, storeBlock } from '../../../src/store/ledger/call-ind
 import { type CallFilter, getLoggedCall, searchCalls, searchDecided } from '../../../src/store/ledger/call-log.ts';
 import { createCallReferences, getDataDocument, getDecision } from '../../../src/store/ledger/references.ts';
 import { forgetCalls, forgetReferences } from '../../../src/store/ledger/retention.ts';
-import { insertCall } from '../../support/stored-calls.ts';
+import { giveUpCalls, insertCall } from '../../support/stored-calls.ts';
 import { newDecision, START, storeWithTenant } from '../fixture.ts';
 
 const HOUR = 3_600_000;
@@ -74,7 +74,7 @@ function decisionAt(place: number) {
 }
 
 async function filled() {
-  const { store, tenant } = await storeWithTenant();
+  const { store, tenant } = await storeWithTenant({ auditKey: Buffer.alloc(32, 1) });
   const { organizationId } = tenant;
   const ids = await store.write((db) => {
     const references = createCallReferences(db);
@@ -193,6 +193,7 @@ test('what retention deletes is found no more, and leaves the index', async () =
     db.all(build.selectFrom('call_index').select('last').distinct().orderBy('last')).length;
   expect(await store.read(lasts)).toBe(2);
   const before = START + 2 * HOUR;
+  await store.write((db) => giveUpCalls(db, before));
   for (const forget of [forgetCalls, forgetReferences]) {
     while ((await store.write((db) => forget(db, before, 2000))) > 0);
   }
