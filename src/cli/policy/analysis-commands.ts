@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { againstOption, timeOptions, wide, wordList } from '../terminal/options.ts';
+import { againstOption, showingAccess, timeOptions, wide, wordList } from '../terminal/options.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
 import type { Environment } from '../workspace.ts';
 import type { AccessOptions, DiffOptions, ExplainOptions, LintOptions } from './analysis-work.ts';
@@ -79,7 +79,7 @@ Examples:
   $ portcullis policy diff --draft draft.yaml --fail-on new-access`;
 
 function diffCommand(policy: Command, env: Environment): void {
-  judging(policy.command('diff').argument('[before]', 'a source').argument('[after]', 'a source'))
+  showingAccess(judging(policy.command('diff').argument('[before]', 'a source').argument('[after]', 'a source')))
     .description('Print exactly which access differs between two sets of rules, and the rules responsible.')
     .option('--draft <file>', 'compare the current database with itself after these changes of rules, YAML or JSON')
     .addOption(new Option('--fail-on <what>', 'exit with 1 when anything is newly permitted').choices(['new-access']))

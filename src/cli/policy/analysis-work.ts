@@ -17,7 +17,8 @@ import { keyId } from '../record-references.ts';
 import { print, warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
 import { checkIsKnown, type Environment, inWorkspace, type Served, type Workspace } from '../workspace.ts';
-import { showAccess, showDiff, showExplanation, showLint, showOverview } from './access-output.ts';
+import { showAccess, showExplanation, showLint, showOverview } from './access-output.ts';
+import { type DiffFormat, kindsIn, showDiff } from './diff-output.ts';
 import { inParts, policyOf, type Sources, withDraftFile, withJudges, worldSources } from './policy-world.ts';
 
 interface CommonOptions {
@@ -28,7 +29,8 @@ interface CommonOptions {
 
 export type AccessOptions = CommonOptions & Partial<ReportOptions> & { readonly all?: true; readonly denied?: true };
 export type DiffOptions = CommonOptions &
-  Partial<ReportOptions> & { readonly draft?: string; readonly failOn?: 'new-access' };
+  Partial<ReportOptions> &
+  Pick<DiffFormat, 'full' | 'markdown'> & { readonly draft?: string; readonly failOn?: 'new-access' };
 export type LintOptions = CommonOptions & { readonly strict?: true };
 export type ExplainOptions = CommonOptions &
   Omit<EvaluateCall, 'facts'> & {
@@ -95,7 +97,7 @@ export async function runDiff(
     withJudges(env, mappings, (judges, progress) => accessDiff(judges, within(was), within(is), shown, progress)),
   );
   const diff = { ...allOf(diffs), warnings: [...warnings] };
-  showDiff(diff, { ...options, ...shown });
+  showDiff(diff, { ...options, ...shown }, kindsIn(was, is));
   showServed(served, options);
   if (failsSafe) warn(NO_CREDENTIALS);
   const gained = diff.gained + (shown.withoutCredential ? diff.withoutCredential.gained : 0);

@@ -14,6 +14,7 @@ import { checkWritable, readJsonFile } from '../terminal/arguments.ts';
 import { print, warn } from '../terminal/output.ts';
 import { UsageError } from '../terminal/usage-faults.ts';
 import { checkIsKnown, type Environment, inWorkspace, ruleWriteOf, type Served, type Workspace } from '../workspace.ts';
+import { type KindOf, kindsIn, markdownText } from './diff-output.ts';
 import { folderAt, refusedFolder } from './folder-pull.ts';
 import { showApplied, showPlan } from './plan-output.ts';
 import { type DraftedWorld, withJudges } from './policy-world.ts';
@@ -24,12 +25,15 @@ interface CommonOptions {
   readonly org?: string;
   readonly json?: true;
   readonly withoutCredential?: true;
+  readonly full?: true;
+  readonly markdown?: true;
   readonly prune?: true;
   readonly failOn?: 'new-access';
   readonly against?: 'env';
 }
 
 export type PolicyPlanOptions = CommonOptions & { readonly out?: string };
+export type PlanFileOptions = Pick<CommonOptions, 'full' | 'markdown'>;
 export type PolicyApplyOptions = CommonOptions & { readonly plan?: string; readonly revision?: string };
 
 /** A plan with the world that it was made for. */
@@ -68,7 +72,7 @@ export async function runPolicyApply(env: Environment, place: string, options: P
       const applied = await inWorkspace(env, 'write', options.org, ({ db, actor, now }) =>
         applyFolder(db, actor, planned.plan, { revision: options.revision, now }),
       );
-      showApplied(appliedView(applied, access), options, reviewed !== undefined);
+      showApplied(appliedView(applied, access), options, reviewed !== undefined, kindsOf(planned));
       if (reviewed === undefined) showServed(planned, options);
       warnOf(folder, planned.plan, options);
     },
@@ -132,18 +136,21 @@ async function judge(env: Environment, { plan, world }: PlannedWorld, options: C
 }
 
 function show(folder: ReadFolder, planned: PlannedWorld, shown: PolicyPlan, options: CommonOptions): void {
-  showPlan(shown, options);
+  showPlan(shown, options, kindsOf(planned));
   showServed(planned, options);
   warnOf(folder, planned.plan, options);
 }
 
 /** A plan without a change has judged nothing. */
-function showServed({ plan, served }: PlannedWorld, { json }: CommonOptions): void {
-  if (!json && plan.changes.length > 0) print(served.text);
+function showServed({ plan, served }: PlannedWorld, { json, markdown }: CommonOptions): void {
+  if (json || plan.changes.length === 0) return;
+  print(markdown ? `\n${markdownText(served.text)}` : served.text);
 }
 
-function warnOf(folder: ReadFolder, { warnings }: FolderPlan, { json }: CommonOptions): void {
-  if (json) return;
+const kindsOf = (planned: PlannedWorld): KindOf => kindsIn(planned.world, worldAfter(planned));
+
+function warnOf(folder: ReadFolder, { warnings }: FolderPlan, { json, markdown }: CommonOptions): void {
+  if (json || markdown) return;
   for (const { pointer, text } of warnings) warn(`warning: ${warningText(folder, pointer, text)}`);
 }
 
@@ -157,7 +164,15 @@ function refuseNewAccess(access: AccessDiff | null, { failOn }: CommonOptions): 
   if (count > 0) throw new Error(`${count} newly permitted${rest}.`);
 }
 
-/** Reads a plan that `policy plan --out` wrote. */
+/** `portcullis policy show`: a plan that was made before. */
+export function showPlanFile(file: string, options: PlanFileOptions): void {
+  const plan = readPlan(file);
+  showPlan(plan, options);
+  if (options.markdown) return;
+  for (const warning of plan.warnings) warn(`warning: ${warning}`);
+}
+
+/** Reads a plan that `policy plan --out` wrote, or the master API answered. */
 function readPlan(file: string): PolicyPlan {
   const content = readJsonFile(file);
   if (validatePolicyPlan(content)) return content;

@@ -1,9 +1,9 @@
 import type { InspectColor } from 'node:util';
 import type { PolicyPlan, PolicyPlanChange, RuleCreate } from '../../generated/types.ts';
-import { counted } from '../../lib/text.ts';
+import { counted, plainText } from '../../lib/text.ts';
 import { entriesIn, entriesText } from '../rule-output.ts';
 import { type Cell, type Format, free, print, printJson, printTable } from '../terminal/output.ts';
-import { type ShownFormat, showDiff } from './access-output.ts';
+import { type DiffFormat, type KindOf, markdownDiff, markdownText, showDiff } from './diff-output.ts';
 
 type Action = PolicyPlanChange['action'];
 
@@ -23,9 +23,10 @@ const TITLES = [
   ...[free('VALUE'), 'MODE', 'STATUS', free('DESCRIPTION')],
 ];
 
-/** The changes of rules, then of access. Warnings are the caller's. */
-export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): void {
+/** The changes of rules, then of access. Warnings are the caller's, but in Markdown. */
+export function showPlan(plan: PolicyPlan, { json, ...shown }: DiffFormat, kindOf?: KindOf): void {
   if (json) printJson(plan);
+  else if (shown.markdown) print(markdownPlan(plan, shown, kindOf));
   else if (plan.changes.length === 0) print(noChanges(plan));
   else {
     printTable(
@@ -34,13 +35,13 @@ export function showPlan(plan: PolicyPlan, { json, ...shown }: ShownFormat): voi
       '',
       shown,
     );
-    print(`\n${sums(plan, ({ verb }) => `to ${verb}`)}\n`);
-    showAccess(plan, shown);
+    print(`\n${sums(plan, toDo)}\n`);
+    showAccess(plan, shown, kindOf);
   }
 }
 
 /** Prints the changes that were made. A person who applies a plan that they have seen gets only the sums. */
-export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, seen: boolean): void {
+export function showApplied(plan: PolicyPlan, { json, ...shown }: DiffFormat, seen: boolean, kindOf?: KindOf): void {
   if (json) printJson(plan);
   else if (plan.changes.length === 0) print(noChanges(plan));
   else {
@@ -51,17 +52,36 @@ export function showApplied(plan: PolicyPlan, { json, ...shown }: ShownFormat, s
         '',
       );
       print('');
-      showAccess(plan, shown);
+      showAccess(plan, shown, kindOf);
       print('');
     }
     print(`Applied: ${sums(plan, ({ done }) => done)}`);
   }
 }
 
-function showAccess({ access }: PolicyPlan, shown: ShownFormat): void {
-  if (access === null) print('New access could not be computed in time.');
-  else showDiff(access, shown);
+const UNKNOWN_ACCESS = 'New access could not be computed in time.';
+
+function showAccess({ access }: PolicyPlan, shown: DiffFormat, kindOf: KindOf | undefined): void {
+  if (access === null) print(UNKNOWN_ACCESS);
+  else showDiff(access, shown, kindOf);
 }
+
+/** A plan as a comment on the change that it is of: the rules in a table, the access below a fold. */
+function markdownPlan(plan: PolicyPlan, shown: DiffFormat, kindOf: KindOf | undefined): string {
+  if (plan.changes.length === 0) return markdownText(noChanges(plan));
+  const titles = TITLES.map((title) => (typeof title === 'string' ? title : title.title));
+  const rows = [titles, titles.map(() => '---'), ...plan.changes.map((change) => row(change, shown).map(tableText))];
+  return [
+    `**Policy plan:** ${markdownText(sums(plan, toDo))}`,
+    rows.map((cells) => `| ${cells.join(' | ')} |`).join('\n'),
+    plan.access === null ? UNKNOWN_ACCESS : markdownDiff(plan.access, shown, kindOf),
+    ...plan.warnings.map((warning) => `> **Warning:** ${markdownText(warning)}`),
+  ].join('\n\n');
+}
+
+const tableText = ({ text }: Cell): string => markdownText(plainText(text));
+
+const toDo = ({ verb }: { readonly verb: string }): string => `to ${verb}`;
 
 const noChanges = ({ unchanged, source }: PolicyPlan): string =>
   `No changes: ${counted(unchanged, 'rule')} already as the folder states ${unchanged === 1 ? 'it' : 'them'} (source: ${source}).`;

@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { againstOption, common, wide } from '../terminal/options.ts';
+import { againstOption, common, showingAccess, wide } from '../terminal/options.ts';
 import type { Environment } from '../workspace.ts';
 import { analysisCommands } from './analysis-commands.ts';
 import type { BuildCommandOptions } from './build-work.ts';
 import type { BundleOptions } from './bundle-work.ts';
 import type { ExportOptions } from './export-work.ts';
 import type { PolicyPullOptions } from './folder-pull.ts';
-import type { PolicyApplyOptions, PolicyPlanOptions } from './folder-work.ts';
+import type { PlanFileOptions, PolicyApplyOptions, PolicyPlanOptions } from './folder-work.ts';
 import type { DecisionFixtureOptions, GenerateOptions } from './generate-work.ts';
 import type { PolicyTestOptions } from './policy-test-work.ts';
 
@@ -145,7 +145,7 @@ const FOLDER = 'a folder of YAML files, or one file';
 const plans = () => import('./folder-work.ts');
 
 const planned = (command: Command): Command =>
-  common(command.argument('<folder>', FOLDER))
+  showingAccess(common(command.argument('<folder>', FOLDER)))
     .option('--prune', 'also remove the rules that no folder states, of everyone in the organization')
     .addOption(
       new Option('--fail-on <what>', 'exit with 1 when anything is newly permitted, credential or not').choices([
@@ -173,6 +173,10 @@ Examples:
   $ portcullis policy apply policy/rules
   $ portcullis policy apply policy/rules --plan plan.json --revision "$(git rev-parse HEAD)"`;
 
+const SHOW_HELP = `
+Example:
+  $ portcullis policy show plan.json --markdown > comment.md`;
+
 const PULL_HELP = `
 The folder states what is live, but for rules of other folders, and marks nothing: the first apply adopts the rules as they
 are. A rule that no folder states is named after its description, or else its type.`;
@@ -194,6 +198,14 @@ function folderCommands(policy: Command, env: Environment): void {
     .addHelpText('after', APPLY_HELP)
     .action(async (folder: string, options: PolicyApplyOptions) => {
       await (await plans()).runPolicyApply(env, folder, options);
+    });
+
+  wide(showingAccess(policy.command('show').argument('<plan>', 'what plan --out wrote, or the master API answered')))
+    .description('Print a plan that was made before, also as Markdown. Needs no database.')
+    .addHelpText('after', SHOW_HELP)
+    .action(async (file: string, options: PlanFileOptions) => {
+      const { showPlanFile } = await plans();
+      showPlanFile(file, options);
     });
 
   policy

@@ -18,6 +18,12 @@ export const common = (command: Command): Command =>
 
 export const wide = (command: Command): Command => command.option('--wide', 'show all columns, and shorten nothing');
 
+/** The options of a command that prints which access changes. */
+export const showingAccess = (command: Command): Command =>
+  command
+    .option('--full', 'name everyone and everything, however much it is')
+    .addOption(new Option('--markdown', 'print Markdown, for a comment on a pull request').conflicts('json'));
+
 /** The options of a command that prints a list. */
 export const listing = (command: Command): Command => wide(common(command));
 

@@ -1,4 +1,5 @@
 import type { OrganizationProviders } from '../../domain/provider.ts';
+import type { MemberRole } from '../../generated/types.ts';
 import type { Database } from '../db/database.ts';
 import { build } from '../db/sql.ts';
 import { prepareTextParts } from '../db/text-parts.ts';
@@ -30,7 +31,12 @@ export interface PolicySubjects {
     /** The members and keys in it, those that are gone too. */
     readonly holderIds: ReadonlySet<string>;
   }[];
-  readonly members: readonly { readonly id: string; readonly organizationId: string; readonly email: string }[];
+  readonly members: readonly {
+    readonly id: string;
+    readonly organizationId: string;
+    readonly email: string;
+    readonly role: MemberRole;
+  }[];
   readonly keys: readonly {
     readonly id: string;
     readonly organizationId: string;
@@ -39,6 +45,8 @@ export interface PolicySubjects {
     /** The key's description; for a playground key, since all are described alike, its owner and project. */
     readonly description: string;
     readonly tags: readonly string[];
+    /** Of a playground key there is no secret: only its owner's session calls with it. */
+    readonly isPlayground: boolean;
   }[];
   readonly rules: readonly ActiveRule[];
 }
@@ -83,7 +91,7 @@ function groups(db: Database, organizationId: string | undefined): PolicySubject
 function members(db: Database, organizationId: string | undefined): PolicySubjects['members'] {
   const query = build
     .selectFrom('members')
-    .select(['id', 'organizationId', 'email'])
+    .select(['id', 'organizationId', 'email', 'role'])
     .where('removedAt', 'is', null)
     .orderBy('id');
   return db.all(organizationId === undefined ? query : query.where('organizationId', '=', organizationId));
@@ -116,6 +124,7 @@ function keys(db: Database, organizationId: string | undefined): PolicySubjects[
     .map(({ kind, email, projectName, description, tagsJson, ...key }) => ({
       ...key,
       tags: JSON.parse(tagsJson),
+      isPlayground: kind === 'playground',
       description: kind === 'playground' ? `${PLAYGROUND} of ${email} in ${projectName}` : description,
     }));
 }

@@ -66,7 +66,7 @@ export async function accessChanges(
 }
 
 function pairHolders(before: World, after: World): HolderPair[] {
-  const [was, is] = [holdersOf(before), holdersOf(after)];
+  const [was, is] = withoutCovered(holdersOf(before), holdersOf(after));
   const hasCredential = credentialsIn(before, after);
   const afterById = new Map(is.map((holder) => [holder.id, holder]));
   const beforeIds = new Set(was.map(({ id }) => id));
@@ -83,6 +83,13 @@ function pairHolders(before: World, after: World): HolderPair[] {
     ...was.map((holder) => pair(holder, afterById.get(holder.id), afterById.get(holder.id) ?? holder)),
     ...is.filter(({ id }) => !beforeIds.has(id)).map((holder) => pair(undefined, holder, holder)),
   ];
+}
+
+/** Both sides without the holders whom another line covers on both. */
+function withoutCovered(was: readonly Holder[], is: readonly Holder[]): [Holder[], Holder[]] {
+  const own = new Set([...was, ...is].flatMap(({ id, isCovered }) => (isCovered ? [] : id)));
+  const isShown = ({ id }: Holder): boolean => own.has(id);
+  return [was.filter(isShown), is.filter(isShown)];
 }
 
 /**

@@ -23,31 +23,38 @@ export interface Holder extends Caller {
   readonly name: string;
   /** Outermost first. */
   readonly subjects: readonly WorldSubject[];
+  /** A key that nobody holds and no rule and no group names: the line of its owner says the same. */
+  readonly isCovered: boolean;
 }
 
 /** Every key and member, keys first, each in the order of the ids. */
-export const holdersOf = (world: World): Holder[] => [
-  ...[...world.keys.values()].map(
-    (key): Holder => ({
-      scope: 'key',
-      id: key.id,
-      name: key.description,
-      organizationId: key.organizationId,
-      projectId: key.projectId,
-      subjects: keySubjects(world, key),
-    }),
-  ),
-  ...[...world.members.values()].map(
-    (member): Holder => ({
-      scope: 'member',
-      id: member.id,
-      name: member.email,
-      organizationId: member.organizationId,
-      projectId: null,
-      subjects: memberSubjects(world, member),
-    }),
-  ),
-];
+export function holdersOf(world: World): Holder[] {
+  const inGroup = new Set([...world.groups.values()].flatMap(({ holderIds }) => [...holderIds]));
+  return [
+    ...[...world.keys.values()].map(
+      (key): Holder => ({
+        scope: 'key',
+        id: key.id,
+        name: key.description,
+        organizationId: key.organizationId,
+        projectId: key.projectId,
+        subjects: keySubjects(world, key),
+        isCovered: key.isPlayground === true && key.rules.length === 0 && !inGroup.has(key.id),
+      }),
+    ),
+    ...[...world.members.values()].map(
+      (member): Holder => ({
+        scope: 'member',
+        id: member.id,
+        name: member.email,
+        organizationId: member.organizationId,
+        projectId: null,
+        subjects: memberSubjects(world, member),
+        isCovered: false,
+      }),
+    ),
+  ];
+}
 
 /** Access of a holder: every mapping set in `mappings`, from every address in `addresses`. */
 export type Reach = SubjectAccess;

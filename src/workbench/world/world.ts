@@ -7,7 +7,7 @@ import type { PolicyRule } from '../../domain/iam-rule.ts';
 import type { Mapping } from '../../domain/model.ts';
 import type { OrganizationProviders } from '../../domain/provider.ts';
 import { storedRule } from '../../domain/rule-content.ts';
-import type { FixtureFacts, ManagedBy, PolicyInput, PolicySubject, Scope } from '../../generated/types.ts';
+import type { FixtureFacts, ManagedBy, MemberRole, PolicyInput, PolicySubject, Scope } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
 import { type ActiveRule, readPolicySubjects } from '../../store/rules/policy-subjects.ts';
 
@@ -42,6 +42,8 @@ export interface WorldMember {
   readonly id: string;
   readonly organizationId: string;
   readonly email: string;
+  /** Undefined where it is not known: in a document. */
+  readonly role?: MemberRole;
   readonly rules: readonly WorldRule[];
 }
 
@@ -54,6 +56,8 @@ export interface WorldKey {
   readonly projectId: string | null;
   readonly description: string;
   readonly tags: readonly string[];
+  /** A key without a secret, for its owner's session in the playground. */
+  readonly isPlayground?: boolean;
   readonly rules: readonly WorldRule[];
 }
 
