@@ -320,7 +320,7 @@ function roll({ db, actor, now, pepper }: Workspace, id: string, options: RollOp
 const lineOf = ({ id, description, owner, token }: RolledKey): string =>
   [id, description ?? '-', owner ?? 'has left', token].map(plainText).join('\t');
 
-const textOf = (rolled: readonly RolledKey[], { json }: RollOptions): string =>
+const rolledText = (rolled: readonly RolledKey[], { json }: RollOptions): string =>
   rolled.map((each) => `${json ? JSON.stringify(each) : lineOf(each)}\n`).join('');
 
 /**
@@ -340,14 +340,14 @@ async function rollMany(env: Environment, options: RollOptions): Promise<void> {
       const rolled = await inWorkspace(env, 'write', org, (workspace) => {
         const batch = ids.slice(done, done + KEYS_PER_WRITE).map((id) => roll(workspace, id, options));
         if (file !== undefined) {
-          writeSync(file, textOf(batch, options));
+          writeSync(file, rolledText(batch, options));
           fsyncSync(file);
         }
         return batch;
       });
       if (file !== undefined) continue;
       bar.end();
-      if (json) process.stdout.write(textOf(rolled, options));
+      if (json) process.stdout.write(rolledText(rolled, options));
       else
         table(
           rolled.map(({ id, description, owner, token }) =>

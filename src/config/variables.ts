@@ -43,10 +43,10 @@ const OF_PROVIDER = /_(?:API_KEY|BASE_URL)$/;
 export function withEnvFile(env: Variables): Variables {
   const { ENV_FILE: file } = env;
   if (file === undefined || file === '') return env;
-  return { ...env, ...parseEnvFile(textOf(file)) };
+  return { ...env, ...parseEnvFile(fileText(file)) };
 }
 
-function textOf(file: string): string {
+function fileText(file: string): string {
   let text: string;
   try {
     const { mode, size } = statSync(file);

@@ -1,8 +1,8 @@
-import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { canonicalAddress } from '../domain/address.ts';
 import { permissionDenied, unauthorized } from '../domain/errors.ts';
 import { formatTime } from '../domain/time.ts';
+import { isSameSecret } from '../lib/text.ts';
 import type { PolicyStatus } from '../policy/pdp.ts';
 import type { AppContext } from './app-context.ts';
 import { bearerToken } from './authenticate.ts';
@@ -33,11 +33,6 @@ export const healthHandlers = ({ readiness, policyStatus }: Pick<AppContext, 're
     },
   }) satisfies Partial<Handlers<CommonId>>;
 
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
-
-/** Takes as long for any token, so that it cannot be found out letter by letter. */
-const isSame = (given: string, expected: string): boolean => timingSafeEqual(digest(given), digest(expected));
-
 /** Headers that proxies add: the connection is then the proxy's, and anyone may stand behind it. */
 const OF_PROXIES = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'] as const;
 
@@ -54,7 +49,7 @@ function assertMayLook(req: IncomingMessage, metricsToken: string | undefined): 
   if (metricsToken === undefined)
     throw permissionDenied('Access denied: without METRICS_TOKEN, metrics can be read from the machine itself only.');
   const token = bearerToken(req);
-  if (token === undefined || !isSame(token, metricsToken)) {
+  if (token === undefined || !isSameSecret(token, metricsToken)) {
     throw unauthorized('invalid_api_key', 'The metrics token is missing or not valid.');
   }
 }

@@ -1,5 +1,6 @@
 // Text that others wrote: how a table is asked for it, which of its characters people could not see, and which name it may mean.
 
+import { hash, timingSafeEqual } from 'node:crypto';
 import { distance } from 'fastest-levenshtein';
 
 /**
@@ -81,3 +82,7 @@ export function withoutFinalSlashes(text: string): string {
 
 /** Count of something, in words: `1 key`, `2 keys`. @param many for a noun that takes more than an `s` */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
+/** Takes as long for any text, so that a secret cannot be found out letter by letter. */
+export const isSameSecret = (given: string, expected: string): boolean =>
+  timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', expected, 'buffer'));

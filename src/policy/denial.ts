@@ -115,30 +115,30 @@ const ORIGIN: Readonly<Record<DenialReason['scope'], (reason: DenialReason, name
 };
 
 const WORDING: Readonly<Record<RuleType, (reason: NamedReason) => string>> = {
-  deny_models: (reason) => `model not allowed: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+  deny_models: (reason) => `model not allowed: ${valuesOf(reason)} ${be(reason)} denied by ${ruleNames(reason)}`,
   allow_models: (reason) =>
-    `model not allowed: ${valuesOf(reason)} ${be(reason)} not among the models allowed by ${rulesOf(reason)}`,
-  deny_providers: (reason) => `provider blocked: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+    `model not allowed: ${valuesOf(reason)} ${be(reason)} not among the models allowed by ${ruleNames(reason)}`,
+  deny_providers: (reason) => `provider blocked: ${valuesOf(reason)} ${be(reason)} denied by ${ruleNames(reason)}`,
   allow_providers: (reason) =>
-    `provider blocked: ${valuesOf(reason)} ${be(reason)} not among the providers allowed by ${rulesOf(reason)}`,
+    `provider blocked: ${valuesOf(reason)} ${be(reason)} not among the providers allowed by ${ruleNames(reason)}`,
   deny_pricing: (reason) =>
-    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} denied by ${ruleNames(reason)}`,
   allow_pricing: (reason) =>
-    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} not allowed by ${rulesOf(reason)}`,
+    `pricing constraint exceeded: ${valuesOf(reason)} ${be(reason)} not allowed by ${ruleNames(reason)}`,
   deny_ip_cidrs: (reason) =>
     isUnknownAddress(reason)
       ? unknownAddress(reason)
-      : `IP not permitted: the client address lies in ${valuesOf(reason)}, denied by ${rulesOf(reason)}`,
+      : `IP not permitted: the client address lies in ${valuesOf(reason)}, denied by ${ruleNames(reason)}`,
   allow_ip_cidrs: (reason) =>
     isUnknownAddress(reason)
       ? unknownAddress(reason)
-      : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${rulesOf(reason)}`,
-  deny_tags: (reason) => `model not allowed: ${tagsOf(reason)} ${be(reason)} denied by ${rulesOf(reason)}`,
+      : `IP not permitted: the client address ${valuesOf(reason)} is not in the ranges allowed by ${ruleNames(reason)}`,
+  deny_tags: (reason) => `model not allowed: ${tagsOf(reason)} ${be(reason)} denied by ${ruleNames(reason)}`,
   allow_tags: (reason) => {
     const known = withoutUnknown(reason);
     return known.values.length === 0
-      ? `model not allowed: it has no tags, and ${rulesOf(reason)} ${reason.rules.length === 1 ? 'asks' : 'ask'} for some`
-      : `model not allowed: ${tagsOf(known)} ${be(known)} not among the tags allowed by ${rulesOf(reason)}`;
+      ? `model not allowed: it has no tags, and ${ruleNames(reason)} ${reason.rules.length === 1 ? 'asks' : 'ask'} for some`
+      : `model not allowed: ${tagsOf(known)} ${be(known)} not among the tags allowed by ${ruleNames(reason)}`;
   },
 };
 
@@ -154,7 +154,7 @@ const withoutUnknown = (reason: NamedReason): NamedReason => ({
 const tagsOf = (reason: NamedReason): string => `${reason.values.length === 1 ? 'tag' : 'tags'} ${valuesOf(reason)}`;
 
 const unknownAddress = (reason: NamedReason): string =>
-  `IP not permitted: the client address is unknown, and ${rulesOf(reason)} cannot be checked without it`;
+  `IP not permitted: the client address is unknown, and ${ruleNames(reason)} cannot be checked without it`;
 
 const isUnknownAddress = ({ values }: DenialReason): boolean => values.includes('unknown');
 
@@ -168,7 +168,7 @@ function valuesOf({ kind, values }: DenialReason): string {
 
 const be = ({ values }: DenialReason): string => (values.length === 1 ? 'is' : 'are');
 
-const rulesOf = ({ rules }: NamedReason): string => `${rules.length === 1 ? 'rule' : 'rules'} ${rules.join(', ')}`;
+const ruleNames = ({ rules }: NamedReason): string => `${rules.length === 1 ? 'rule' : 'rules'} ${rules.join(', ')}`;
 
 const PRICE_LABEL: Readonly<Record<string, string>> = {
   inputPrice: 'input price',

@@ -102,7 +102,7 @@ function runOnce(task: Task, sources: FixtureSources): Report {
 /** With a progress bar on a terminal. @throws FixtureFault for rules from elsewhere that make no sense */
 function run(task: Task, sources: FixtureSources): PolicyTestResult {
   const { options, paths, cwd, pdp } = task;
-  const rules = rulesOf(task, sources);
+  const rules = testedRules(task, sources);
   if (rules !== undefined && 'faults' in rules) return rules;
   const bars: Readonly<Record<Stage, ProgressBar>> = {
     reading: progressBar('Reading files'),
@@ -137,7 +137,7 @@ function refusal(faults: readonly FixtureFault[], { cwd, options }: Task): Usage
 const catalogOf = ({ env }: Task): Catalog => installationOf(readConfig(env)).catalog;
 
 /** The rules that are tested, if not the fixtures' own. */
-function rulesOf(
+function testedRules(
   task: Task,
   sources: FixtureSources,
 ): TestedRules | { readonly faults: readonly FixtureFault[] } | undefined {

@@ -24,11 +24,11 @@ export function fileFault(error: unknown, args: readonly string[]): unknown {
   if (typeof code !== 'string' || typeof file !== 'string') return error;
   const fault = entryOf(FILE_FAULTS, code);
   if (fault === undefined) return error;
-  const named = args.find((argument) => isSame(argument.replace(/^--[a-z-]+=/, ''), file));
+  const named = args.find((argument) => isSameFile(argument.replace(/^--[a-z-]+=/, ''), file));
   return named === undefined ? new Error(`${file}: ${fault}.`, { cause: error }) : new UsageError(`${file}: ${fault}.`);
 }
 
-const isSame = (argument: string, file: string): boolean => path.resolve(argument) === path.resolve(file);
+const isSameFile = (argument: string, file: string): boolean => path.resolve(argument) === path.resolve(file);
 
 /** The JSON value in a file. @throws UsageError for what is not JSON; what the file system says otherwise */
 export function readJsonFile(file: string): unknown {

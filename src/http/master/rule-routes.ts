@@ -37,10 +37,10 @@ const validateRuleWidening = validator('RuleWidening');
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
 export function ruleHandlers(app: ManagementContext) {
-  const ofKey = rulesOf(app, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
-  const ofMember = rulesOf(app, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
-  const ofGroup = rulesOf(app, (ctx) => ({ kind: 'group', group: pathParameter(ctx, 'id') }));
-  const ofOrganization = rulesOf(app, () => ({ kind: 'organization' }));
+  const ofKey = routesOf(app, (ctx) => ({ kind: 'key', key: pathParameter(ctx, 'id') }));
+  const ofMember = routesOf(app, (ctx) => ({ kind: 'member', member: pathParameter(ctx, 'member') }));
+  const ofGroup = routesOf(app, (ctx) => ({ kind: 'group', group: pathParameter(ctx, 'id') }));
+  const ofOrganization = routesOf(app, () => ({ kind: 'organization' }));
   return {
     listKeyRules: ofKey.list,
     createKeyRule: ofKey.create,
@@ -69,7 +69,7 @@ export function ruleHandlers(app: ManagementContext) {
   } satisfies Partial<Handlers<ManagementId>>;
 }
 
-function rulesOf(
+function routesOf(
   { store, catalog, trustedProxies, analyst, logReader }: ManagementContext,
   ownerOf: (ctx: RequestContext) => RuleOwner,
 ) {

@@ -1,8 +1,8 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type Router from '@koa/router';
 import { csrfTokenOf, isSessionSecret, newSessionSecret, readSession } from '../../admin/sign-in/sessions.ts';
 import { ApiError, permissionDenied } from '../../domain/errors.ts';
+import { isSameSecret } from '../../lib/text.ts';
 import { touchSession } from '../../store/sign-in/sign-in-records.ts';
 import type { PagesContext } from '../app-context.ts';
 import { limitRate } from '../authenticate.ts';
@@ -50,11 +50,6 @@ export const signedOut = (): ApiError =>
 
 const outdated = (): ApiError => permissionDenied('This form is out of date. Load the page again, and send it then.');
 
-function isSame(given: string, wanted: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(wanted)];
-  return one.length === other.length && timingSafeEqual(one, other);
-}
-
 /** The pages of one listener, with its own public URL. Those that are put first are found first: fixed paths before patterns. */
 export function createPages(router: Router<RequestState>, app: PagesContext, publicUrl: string | undefined): Pages {
   const { store, clock, peppers } = app;
@@ -99,7 +94,7 @@ export function createPages(router: Router<RequestState>, app: PagesContext, pub
   async function checkToken(ctx: RequestContext, given: string): Promise<void> {
     const secret = visitor(ctx);
     const wanted = (await currentSession(ctx))?.csrfToken ?? (secret === undefined ? undefined : csrfTokenOf(secret));
-    if (wanted === undefined || !isSame(given, wanted)) throw outdated();
+    if (wanted === undefined || !isSameSecret(given, wanted)) throw outdated();
   }
 
   return {

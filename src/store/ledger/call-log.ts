@@ -108,11 +108,14 @@ const logged = (calls: Calls) =>
     .select(['call_targets.providerId', 'call_targets.modelId', 'call_targets.providerKeyId'])
     .select('call_targets.attemptsJson');
 
-type Row = ReturnType<ReturnType<typeof logged>['execute']> extends Promise<(infer R)[]> ? R : never;
+type LoggedRow = ReturnType<ReturnType<typeof logged>['execute']> extends Promise<(infer R)[]> ? R : never;
 
 /** A call with its decision, as they stand in the ledger. Amounts in pico-dollars, times in epoch ms. */
 export interface LoggedCall
-  extends Omit<Row, 'id' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson' | 'timesJson'> {
+  extends Omit<
+    LoggedRow,
+    'id' | 'requestId' | 'state' | 'reasonJson' | 'costDetailsJson' | 'attemptsJson' | 'timesJson'
+  > {
   readonly id: string;
   readonly decisionId: string;
   readonly requestId: string;
@@ -143,7 +146,7 @@ function readTimes(json: string | null): CallTimes | undefined {
   return { receivingMs, firstTokenMs, attempts };
 }
 
-function toLogged({ reasonJson, costDetailsJson, attemptsJson, timesJson, ...row }: Row): LoggedCall {
+function toLogged({ reasonJson, costDetailsJson, attemptsJson, timesJson, ...row }: LoggedRow): LoggedCall {
   const id = idOfBytes(row.id, 'call');
   return {
     ...row,

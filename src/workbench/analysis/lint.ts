@@ -119,7 +119,7 @@ function idleRules({ subject, outer }: Linted, judges: Judges, tasks: SubjectTas
   const whole = reach(subject.rules);
   const enforced = enforcedOf(subject.rules);
   return enforced.flatMap((rule): LintFinding[] => {
-    if (!isSame(whole, reach(without(subject.rules, rule)))) return [];
+    if (!isSameAccess(whole, reach(without(subject.rules, rule)))) return [];
     const matched = matchesOf(rule, judges, tasks);
     if (isIdle(matched)) return [finding('dead-rule', subject, [rule], ' matches nothing that exists.')];
     const peers = without(ofType(enforced, rule.ruleType), rule);
@@ -137,7 +137,7 @@ function shadow(rule: WorldRule, like: Rules): string {
 const idsOf = (rules: Rules): string => rules.map(({ id, description }) => withName(id, description)).join(', ');
 
 /** Whether the same cells are permitted: where no mapping is, addresses do not matter. */
-const isSame = (a: SubjectAccess, b: SubjectAccess): boolean =>
+const isSameAccess = (a: SubjectAccess, b: SubjectAccess): boolean =>
   differing(a.mappings, b.mappings).length === 0 &&
   differing(b.mappings, a.mappings).length === 0 &&
   (a.mappings.every((value) => value === 0) ||

@@ -51,7 +51,7 @@ export function buildBundle(folder: string, revision: string): BuiltBundle {
     return {
       files: new Map([...compiled, ...fixtures.map((name) => [name, readFileSync(path.join(folder, name))] as const)]),
       warnings: [
-        ...(defined.some((ref) => textOf(ref) === 'data.custom.deny')
+        ...(defined.some((ref) => refText(ref) === 'data.custom.deny')
           ? []
           : ['package custom defines no `deny`, so it denies nothing.']),
         ...missingData(read, compiled),
@@ -97,7 +97,7 @@ interface Dependencies {
 }
 type Ref = readonly { readonly value: unknown }[];
 
-const textOf = (ref: Ref): string => ref.map(({ value }) => value).join('.');
+const refText = (ref: Ref): string => ref.map(({ value }) => value).join('.');
 
 /** Data that are read and that nothing defines: a rule that looks at them never holds. */
 function missingData(read: readonly Ref[], files: ArchiveFiles): string[] {
@@ -105,7 +105,7 @@ function missingData(read: readonly Ref[], files: ArchiveFiles): string[] {
   return read
     .filter(([root, name]) => root?.value === 'data' && !RESERVED_DATA.includes(String(name?.value)))
     .filter((ref) => !isDefined(data, ref.slice(1)))
-    .map((ref) => `nothing defines ${textOf(ref)}: a rule that reads it does not hold.`);
+    .map((ref) => `nothing defines ${refText(ref)}: a rule that reads it does not hold.`);
 }
 
 function isDefined(data: unknown, [first, ...others]: Ref): boolean {

@@ -106,8 +106,8 @@ export function serverSource({ url, token, longPollSeconds }: BundleServer): Bun
       const { status, headers, body } = response;
       if (status === 304 && etag !== undefined) return undefined;
       if (status !== 200) throw new BundleRefused('unreachable', `The bundle server answered with status ${status}.`);
-      etag = textOf(headers.etag);
-      isLongPoll = longPollSeconds !== undefined && textOf(headers['content-type']) === LONG_POLL_TYPE;
+      etag = headerText(headers.etag);
+      isLongPoll = longPollSeconds !== undefined && headerText(headers['content-type']) === LONG_POLL_TYPE;
       return body;
     },
     waits: () => isLongPoll,
@@ -123,7 +123,7 @@ function notReached(error: unknown): never {
   throw new BundleRefused('unreachable', `The bundle server cannot be reached: ${error.message}.`, error);
 }
 
-const textOf = (header: string | string[] | undefined): string | undefined =>
+const headerText = (header: string | string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : undefined;
 
 /** Reads the trusted signatures from the settings. @throws ConfigError */

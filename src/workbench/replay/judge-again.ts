@@ -105,11 +105,11 @@ function recordedQuestions(db: Database): QuestionOf {
 /** For the subjects that a key has now. Their rules are compiled by the code that compiles them for the gateway. */
 function presentQuestions(subjectsOf: SubjectsOf): QuestionOf {
   const texts = new Map<string, string>();
-  const textOf = ({ id, rules }: WorldSubject): string => getOrMake(texts, id, () => compileSubjectRules(rules));
+  const compiledText = ({ id, rules }: WorldSubject): string => getOrMake(texts, id, () => compileSubjectRules(rules));
   const questionFor = (keyId: string): Question | Unjudged => {
     const subjects = subjectsOf(keyId);
     if (subjects === undefined) return 'subject_gone';
-    const data = dataDocument(subjects.map((subject) => ({ id: subject.id, rules: textOf(subject) })));
+    const data = dataDocument(subjects.map((subject) => ({ id: subject.id, rules: compiledText(subject) })));
     return { data, subjects: subjects.map(({ scope, id }) => ({ scope, id })) };
   };
   const questions = new Map<string, Question | Unjudged>();
@@ -143,15 +143,15 @@ function verdictChange(
   if (outcome === 'deny') {
     if (reason !== undefined) return undefined;
     const then: DenialStep | null = JSON.parse(reasonJson ?? 'null');
-    return { change: 'permitted', rules: then === null ? [] : rulesOf([then]) };
+    return { change: 'permitted', rules: then === null ? [] : changeRules([then]) };
   }
-  if (reason !== undefined) return { change: 'denied', rules: rulesOf([reason]) };
+  if (reason !== undefined) return { change: 'denied', rules: changeRules([reason]) };
   const violations: PolicyViolation[] = JSON.parse(violationsJson);
   const [then, now] = [new Set(permittedBy(input, violations)), new Set(decision.permitted)];
   const gained = now.difference(then);
-  if (gained.size > 0) return { change: 'widened', rules: rulesOf(violations.filter(against(gained))) };
+  if (gained.size > 0) return { change: 'widened', rules: changeRules(violations.filter(against(gained))) };
   const lost = then.difference(now);
-  if (lost.size > 0) return { change: 'narrowed', rules: rulesOf(decision.violations.filter(against(lost))) };
+  if (lost.size > 0) return { change: 'narrowed', rules: changeRules(decision.violations.filter(against(lost))) };
   return undefined;
 }
 
@@ -164,7 +164,7 @@ const against =
 type Denying = Pick<DenialReason, 'scope' | 'group' | 'kind' | 'effect' | 'ruleIds' | 'values'>;
 
 /** By their ids, each once; what the package `custom` of a bundle denies goes by the id that it states. */
-function rulesOf(steps: readonly Denying[]): ChangeRule[] {
+function changeRules(steps: readonly Denying[]): ChangeRule[] {
   const rules = steps.flatMap(({ scope, group, kind, effect, ruleIds, values }) => {
     if (kind === 'custom') {
       const message = values.join(', ');

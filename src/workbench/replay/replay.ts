@@ -58,11 +58,11 @@ export function replayBy(pdp: Pdp, world: World, by: ReplayReport['by'], warning
     pdp,
     subjectsOf: by === 'recorded' ? null : subjectsIn(world),
     told: { by, policyRevision: revision, warnings: [...warnings] },
-    names: by === 'recorded' ? new Map() : namesIn(world),
+    names: by === 'recorded' ? new Map() : namesById(world),
   };
 }
 
-function namesIn({ organizations, groups, members, keys }: World): Map<string, string | null> {
+function namesById({ organizations, groups, members, keys }: World): Map<string, string | null> {
   const named = [
     ...[...organizations.values(), ...groups.values()].map(({ id, name, rules }) => ({ id, name, rules })),
     ...[...members.values()].map(({ id, email: name, rules }) => ({ id, name, rules })),
