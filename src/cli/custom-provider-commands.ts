@@ -27,11 +27,12 @@ import {
   showCustomProviders,
   showRemoved,
 } from './provider-records.ts';
+import { FAIL_ON_NEW_ACCESS, type MustNotWiden, runRehearsed, showWidening } from './rule-output.ts';
 import { type CommonOptions, common, listing, named, orNone, wordList } from './terminal/options.ts';
 import { warn } from './terminal/output.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
-interface ProviderOptions extends CommonOptions {
+interface ProviderOptions extends CommonOptions, MustNotWiden {
   readonly wire?: string;
   readonly baseUrl?: string;
   readonly keyless?: boolean;
@@ -42,6 +43,7 @@ const PROVIDER_ARGUMENT = ['<customProvider>', "the custom provider's name or id
 
 const withProviderOptions = (command: Command): Command =>
   common(command)
+    .option(...FAIL_ON_NEW_ACCESS)
     .option('--base-url <url>', 'where its API is, up to and with the version: https://models.example/v1')
     .addOption(new Option('--wire <api>', 'the API that it speaks; default: openai').choices(WIRE_FORMATS))
     .option('--keyless', 'it asks for no credential')
@@ -72,7 +74,7 @@ export function customProviderCommands(program: Command, env: Environment): void
     .description('Add a provider; its models are called `<name>/<model>`.')
     .addHelpText('after', PROVIDER_EXAMPLES)
     .action(async (name: string, options: ProviderOptions) => {
-      const added = await inWorkspace(env, 'write', options.org, (workspace) =>
+      const added = await runRehearsed(env, options, (workspace) =>
         createCustomProvider(
           workspace.db,
           workspace.actor,
@@ -81,6 +83,7 @@ export function customProviderCommands(program: Command, env: Environment): void
         ),
       );
       showCustomProvider(added, options);
+      if (!options.json) showWidening(added.widens);
     });
 
   listing(providers.command('list'))
@@ -93,7 +96,7 @@ export function customProviderCommands(program: Command, env: Environment): void
     .description('Change a custom provider; what you leave out stays as it is. Its name never changes.')
     .option('--no-keyless', 'it asks for a credential')
     .action(async (provider: string, options: ProviderOptions) => {
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const changed = await runRehearsed(env, options, (workspace) => {
         const id = customProviderId(workspace, provider);
         return changeCustomProvider(
           workspace.db,
@@ -104,6 +107,7 @@ export function customProviderCommands(program: Command, env: Environment): void
         );
       });
       showCustomProvider(changed, options);
+      if (!options.json) showWidening(changed.widens);
     });
 
   common(
@@ -113,17 +117,19 @@ export function customProviderCommands(program: Command, env: Environment): void
       .argument(...PROVIDER_ARGUMENT),
   )
     .description('Remove a custom provider, its models and its provider keys.')
-    .action(async (provider: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+    .option(...FAIL_ON_NEW_ACCESS)
+    .action(async (provider: string, options: CommonOptions & MustNotWiden) => {
+      const removed = await runRehearsed(env, options, (workspace) =>
         deleteCustomProvider(workspace.db, workspace.actor, customProviderId(workspace, provider), workspace.now),
       );
       showRemoved(removed, options);
+      if (!options.json) showWidening(removed.widens);
     });
 }
 
 type Prices = Readonly<Record<string, string | null>>;
 
-interface ModelOptions extends CommonOptions {
+interface ModelOptions extends CommonOptions, MustNotWiden {
   readonly displayName?: string;
   readonly price?: Prices;
   readonly contextLength?: number | 'none';
@@ -174,6 +180,7 @@ const parseParameters = (text: string): string[] | 'none' => (text === 'none' ? 
 
 const withModelOptions = (command: Command): Command =>
   common(command)
+    .option(...FAIL_ON_NEW_ACCESS)
     .option('--display-name <text>', 'what people call it')
     .addOption(
       new Option(
@@ -242,11 +249,12 @@ export function customModelCommands(program: Command, env: Environment): void {
     .description('Add a model; requests mean it by `<custom provider>/<model>`.')
     .addHelpText('after', MODEL_EXAMPLES)
     .action(async (provider: string, model: string, options: ModelOptions) => {
-      const added = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const added = await runRehearsed(env, options, (workspace) => {
         const body = { customProviderId: customProviderId(workspace, provider), model, ...modelFields(options) };
         return createCustomModel(workspace.db, workspace.actor, body, workspace.now);
       });
       showCustomModel(added, options);
+      if (!options.json) showWidening(added.widens);
       warnOfLowPrices(added);
     });
 
@@ -264,11 +272,12 @@ export function customModelCommands(program: Command, env: Environment): void {
   withModelOptions(models.command('update').argument(...MODEL_ARGUMENT))
     .description('Change a custom model; what you leave out stays as it is.')
     .action(async (model: string, options: ModelOptions) => {
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) => {
+      const changed = await runRehearsed(env, options, (workspace) => {
         const id = customModelId(workspace, model);
         return changeCustomModel(workspace.db, workspace.actor, id, modelFields(options), workspace.now);
       });
       showCustomModel(changed, options);
+      if (!options.json) showWidening(changed.widens);
       warnOfLowPrices(changed);
     });
 
@@ -279,10 +288,12 @@ export function customModelCommands(program: Command, env: Environment): void {
       .argument(...MODEL_ARGUMENT),
   )
     .description('Remove a custom model.')
-    .action(async (model: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, (workspace) =>
+    .option(...FAIL_ON_NEW_ACCESS)
+    .action(async (model: string, options: CommonOptions & MustNotWiden) => {
+      const removed = await runRehearsed(env, options, (workspace) =>
         deleteCustomModel(workspace.db, workspace.actor, customModelId(workspace, model), workspace.now),
       );
       showRemoved(removed, options);
+      if (!options.json) showWidening(removed.widens);
     });
 }

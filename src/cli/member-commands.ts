@@ -18,6 +18,7 @@ import type {
 } from '../generated/types.ts';
 import { showRemoved } from './provider-records.ts';
 import { everyInvitation, everyMember, invitationId, memberId } from './record-references.ts';
+import { FAIL_ON_NEW_ACCESS, type MustNotWiden, runRehearsed } from './rule-output.ts';
 import { requireToken, type TokenOptions, takingToken } from './terminal/arguments.ts';
 import { limitedByMinute, type MinuteOptions, minuteColumn, minuteFields } from './terminal/limit-options.ts';
 import { type CommonOptions, common, type Duration, listing, named, orNone, parseTtl } from './terminal/options.ts';
@@ -38,7 +39,7 @@ interface AddOptions extends CommonOptions {
   readonly name?: string;
 }
 
-interface UpdateOptions extends CommonOptions, MinuteOptions {
+interface UpdateOptions extends CommonOptions, MustNotWiden, MinuteOptions {
   readonly name?: string;
   readonly role?: string;
 }
@@ -81,10 +82,11 @@ export function memberCommands(program: Command, env: Environment): void {
     .description('Change the name, the role or the limits a minute of a member.')
     .option('--name <text>', 'new name; "none" removes it')
     .addOption(new Option('--role <role>', 'new role').choices(ROLES))
+    .option(...FAIL_ON_NEW_ACCESS)
     .action(async (member: string, options: UpdateOptions) => {
       const body = { ...named({ name: orNone(options.name), role: options.role }), ...minuteFields(options) };
       if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --name, --role, --rpm, --tpm.');
-      const changed = await inWorkspace(env, 'write', options.org, (workspace) =>
+      const changed = await runRehearsed(env, options, (workspace) =>
         changeMember(workspace.db, workspace.actor, memberId(workspace, member), body, workspace.now),
       );
       showMember(changed, options);

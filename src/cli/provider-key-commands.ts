@@ -7,12 +7,13 @@ import {
 } from '../admin/providers/provider-keys.ts';
 import { everyProviderKey, providerKeyId, showProviderKey, showProviderKeys, showRemoved } from './provider-records.ts';
 import { projectId } from './record-references.ts';
+import { FAIL_ON_NEW_ACCESS, type MustNotWiden, runRehearsed, showWidening } from './rule-output.ts';
 import { readToken, requireToken, type TokenOptions, takingToken } from './terminal/arguments.ts';
 import { type CommonOptions, common, listing, named, orNone } from './terminal/options.ts';
 import { UsageError } from './terminal/usage-faults.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
-interface KeyOptions extends CommonOptions, TokenOptions {
+interface KeyOptions extends CommonOptions, TokenOptions, MustNotWiden {
   readonly label?: string;
   readonly project?: string;
   readonly baseUrl?: string;
@@ -29,6 +30,7 @@ function parsePosition(text: string): number {
 
 const described = (command: Command): Command =>
   takingToken(common(command), "the provider's secret")
+    .option(...FAIL_ON_NEW_ACCESS)
     .option('--label <text>', 'what people call it; answers to calls name it')
     .option('--project <id|name>', 'the one project whose calls use it; "none": all of them')
     .option('--base-url <url>', 'where the provider is reached with it; "none": at the provider\'s own address')
@@ -51,12 +53,11 @@ const writeOf = ({ now, catalog, encryptionKey, config }: Workspace): ProviderKe
 });
 
 /** A provider key whose encryption key is lost is mended by a new token, or removed. */
-const mending = <T>(
+const mending = <Answer extends object>(
   env: Environment,
-  access: 'read' | 'write',
-  org: string | undefined,
-  work: (workspace: Workspace) => T,
-): Promise<T> => inWorkspace(env, access, org, work, 'encryption key');
+  options: MustNotWiden & { readonly org?: string },
+  work: (workspace: Workspace) => Answer,
+) => runRehearsed(env, options, work, 'encryption key');
 
 const EXAMPLES = `
 The secret is read from standard input or from an environment variable, never from an argument: everyone on this machine
@@ -80,17 +81,18 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     .action(async (provider: string, options: KeyOptions) => {
       const token = await requireToken(options, env);
       if (options.label === undefined) throw new UsageError('Name the provider key: --label.');
-      const added = await mending(env, 'write', options.org, (workspace) => {
+      const added = await mending(env, options, (workspace) => {
         const body = { provider, ...fieldsOf(workspace, options, token) };
         return createProviderKey(workspace.db, workspace.actor, body, writeOf(workspace));
       });
       showProviderKey(added, options);
+      if (!options.json) showWidening(added.widens);
     });
 
   listing(keys.command('list'))
     .description('List the provider keys, in the order of use. Secrets are masked.')
     .action(async (options: CommonOptions) => {
-      showProviderKeys(await mending(env, 'read', options.org, everyProviderKey), options);
+      showProviderKeys(await inWorkspace(env, 'read', options.org, everyProviderKey, 'encryption key'), options);
     });
 
   described(keys.command('update').argument(...KEY_ARGUMENT))
@@ -99,7 +101,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
     )
     .action(async (key: string, options: KeyOptions) => {
       const token = await readToken(options, env);
-      const changed = await mending(env, 'write', options.org, (workspace) => {
+      const changed = await mending(env, options, (workspace) => {
         const body = fieldsOf(workspace, options, token);
         return changeProviderKey(
           workspace.db,
@@ -110,6 +112,7 @@ export function providerKeyCommands(program: Command, env: Environment): void {
         );
       });
       showProviderKey(changed, options);
+      if (!options.json) showWidening(changed.widens);
     });
 
   common(
@@ -119,10 +122,12 @@ export function providerKeyCommands(program: Command, env: Environment): void {
       .argument(...KEY_ARGUMENT),
   )
     .description('Remove a provider key and forget its secret.')
-    .action(async (key: string, options: CommonOptions) => {
-      const removed = await mending(env, 'write', options.org, (workspace) =>
+    .option(...FAIL_ON_NEW_ACCESS)
+    .action(async (key: string, options: CommonOptions & MustNotWiden) => {
+      const removed = await mending(env, options, (workspace) =>
         deleteProviderKey(workspace.db, workspace.actor, providerKeyId(workspace, key), workspace.now),
       );
       showRemoved(removed, options);
+      if (!options.json) showWidening(removed.widens);
     });
 }

@@ -1,4 +1,4 @@
-import { type ChangePlan, changeJudged, type JudgedChange } from '../admin/rules/judged-change.ts';
+import { type ChangePlan, changeJudged, changeRehearsed, type JudgedChange } from '../admin/rules/judged-change.ts';
 import type {
   IamRule,
   RuleChangeAnswer,
@@ -9,6 +9,7 @@ import type {
   RuleWidening,
 } from '../generated/types.ts';
 import { counted, plainText } from '../lib/text.ts';
+import type { Dispensable } from '../store/backup/check-data-dir.ts';
 import type { Regrouping, RuleReplacement } from '../workbench/analysis/drafts.ts';
 import { showDecisionsWithShadow } from './log-output.ts';
 import { addressText, callableCell, nameOf, printRuleTable } from './policy/access-output.ts';
@@ -197,3 +198,39 @@ export const runJudged = <Plan extends ChangePlan & (RuleReplacement | Regroupin
     },
     write: (judged) => inWorkspace(env, 'write', org, (workspace) => write(workspace, judged)),
   });
+
+/** The option of `runRehearsed`. */
+export interface MustNotWiden {
+  readonly failOnNewAccess?: true;
+}
+
+export const FAIL_ON_NEW_ACCESS = [
+  '--fail-on-new-access',
+  'refuse a change that permits what was not permitted',
+] as const;
+
+/** Makes any change, and adds to its answer which access that adds. @param work is done once to judge it, undone, and done again */
+export const runRehearsed = <Answer extends object>(
+  env: Environment,
+  { org, failOnNewAccess }: MustNotWiden & { readonly org?: string },
+  work: (workspace: Workspace) => Answer,
+  ...dispensable: readonly Dispensable[]
+): Promise<Answer & { readonly widens: RuleWidening | null }> => {
+  // Loaded only by a change, with the policy engine.
+  const judging = import('./policy/policy-world.ts');
+  return changeRehearsed({
+    plan: async () => (await judging).rehearseIn(env, org, work, failOnNewAccess === true, dispensable),
+    judge: async (change) => (await judging).judgeRehearsal(env, change),
+    write: (check) =>
+      inWorkspace(
+        env,
+        'write',
+        org,
+        (workspace) => {
+          const widens = check(workspace.db);
+          return { ...work(workspace), widens };
+        },
+        ...dispensable,
+      ),
+  });
+};

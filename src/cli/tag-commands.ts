@@ -3,6 +3,7 @@ import { changeTagSet, createTagSet, deleteTagSet, listTagSets } from '../admin/
 import type { TagSetRecord } from '../generated/types.ts';
 import { showRemoved, showTagSet, showTagSets } from './provider-records.ts';
 import { everyPage } from './record-references.ts';
+import { FAIL_ON_NEW_ACCESS, type MustNotWiden, runRehearsed, showWidening } from './rule-output.ts';
 import { type CommonOptions, common, listing } from './terminal/options.ts';
 import { type Environment, inWorkspace, type Workspace } from './workspace.ts';
 
@@ -38,10 +39,13 @@ export function tagCommands(program: Command, env: Environment): void {
       .argument(...TARGET_ARGUMENT)
       .argument('<tags...>', 'all the tags that it has from now on'),
   )
-    .description('Put tags on a model or a provider, in place of those that you put there before.')
+    .description(
+      'Put tags on a model or a provider, in place of those that you put there before; what the rules newly permit because of it is shown.',
+    )
+    .option(...FAIL_ON_NEW_ACCESS)
     .addHelpText('after', EXAMPLES)
-    .action(async (target: string, wanted: string[], options: CommonOptions) => {
-      const answer = await inWorkspace(env, 'write', options.org, (workspace) => {
+    .action(async (target: string, wanted: string[], options: CommonOptions & MustNotWiden) => {
+      const answer = await runRehearsed(env, options, (workspace) => {
         const { db, actor, now } = workspace;
         const write = { now, catalog: workspace.catalog() };
         const present = findTagSet(workspace, target);
@@ -50,6 +54,7 @@ export function tagCommands(program: Command, env: Environment): void {
           : changeTagSet(db, actor, present.id, { tags: wanted }, write);
       });
       showTagSet(answer, options);
+      if (!options.json) showWidening(answer.widens);
     });
 
   listing(tags.command('list'))
@@ -64,14 +69,16 @@ export function tagCommands(program: Command, env: Environment): void {
       .alias('delete')
       .argument(...TARGET_ARGUMENT),
   )
-    .description('Take your tags from a model or a provider.')
-    .action(async (target: string, options: CommonOptions) => {
-      const removed = await inWorkspace(env, 'write', options.org, (workspace) => {
+    .description('Take your tags from a model or a provider; what the rules newly permit because of it is shown.')
+    .option(...FAIL_ON_NEW_ACCESS)
+    .action(async (target: string, options: CommonOptions & MustNotWiden) => {
+      const removed = await runRehearsed(env, options, (workspace) => {
         const { db, actor, now } = workspace;
         const present = findTagSet(workspace, target);
         if (present === undefined) throw new Error(`There are no tags of your own on "${target}".`);
         return deleteTagSet(db, actor, present.id, now);
       });
       showRemoved(removed, options);
+      if (!options.json) showWidening(removed.widens);
     });
 }

@@ -107,9 +107,9 @@ export interface AccessFlip {
    */
   addresses: string[];
   /**
-   * `rules`: those named. Otherwise the holder is only on one side.
+   * `rules`: those named. `models`: the model, its prices or its tags are others. `credentials`: the rules permit it on both sides. Otherwise the holder is only on one side.
    */
-  reason: 'rules' | 'holder added' | 'holder removed';
+  reason: 'rules' | 'models' | 'credentials' | 'holder added' | 'holder removed';
   rules: AccessFlipRule[];
 }
 
@@ -1580,6 +1580,10 @@ export interface CostDetails {
  */
 export interface CustomModelAnswer {
   customModel: CustomModelRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**
@@ -1953,6 +1957,10 @@ export type CustomModelStatus = 'active' | 'inactive';
  */
 export interface CustomProviderAnswer {
   customProvider: CustomProviderRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**
@@ -2130,6 +2138,10 @@ export interface DecisionList {
 export interface Deletion {
   id: string;
   deleted: true;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 export interface DenialStep {
@@ -3646,6 +3658,10 @@ export interface IpRules {
 export interface KeyAnswer {
   key: KeyRecord;
   applications?: RolledApplications;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**
@@ -4295,6 +4311,10 @@ export interface McpMessage {
  */
 export interface MemberAnswer {
   member: MemberRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**
@@ -5534,6 +5554,10 @@ export interface ProviderDialect {
  */
 export interface ProviderKeyAnswer {
   providerKey: ProviderKeyRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**
@@ -6516,6 +6540,10 @@ export interface SubjectRules {
  */
 export interface TagSetAnswer {
   tagSet: TagSetRecord;
+  /**
+   * What the rules permit because of the change and did not permit before; null: this could not be found out in time.
+   */
+  widens?: RuleWidening | null;
 }
 
 /**

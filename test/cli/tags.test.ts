@@ -34,7 +34,7 @@ describe('tags of the organization’s own', () => {
     ]);
     expect(await cli.run('tags', 'remove', 'sandbox-free')).toEqual({
       code: 0,
-      stdout: `Removed ${first.id}.\n`,
+      stdout: `Removed ${first.id}.\nNo new access.\n`,
       stderr: '',
     });
     expect(await cli.run('tags', 'remove', 'sandbox-free')).toMatchObject({
@@ -81,5 +81,23 @@ describe('tags of the organization’s own', () => {
     expect([...new Set(elsewhere.filter(([id]) => id?.startsWith('mistral/')).map(([, tag]) => tag))]).toEqual([
       'stability:stable',
     ]);
+  });
+
+  it('say what the rules newly permit because of them, and are refused for that on request', async () => {
+    await cli.run('tags', 'remove', 'acme/*');
+    await cli.run('rules', 'add', '--organization', 'allow_tags', 'region:eu');
+    expect(await cli.run('tags', 'set', 'acme/*', 'region:eu', '--fail-on-new-access')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^portcullis: The change is refused: it would newly permit acme\/org\/own for (?:[^,]+, ){2}[^,]+\.\n$/,
+      ),
+    });
+    expect((await cli.run('tags', 'list')).stdout).toBe('There are no tags of your own.\n');
+    const set = await cli.run('tags', 'set', 'acme/*', 'region:eu');
+    expect(set.stdout).toMatch(/^3 accesses are new:$/m);
+    expect(set.stdout.match(/acme\/org\/own/g)).toHaveLength(3);
+    const removed = await cli.run('tags', 'remove', 'acme/*', '--fail-on-new-access', '--json');
+    expect(Object(jsonOf(removed)).widens).toEqual({ count: 0, cells: [] });
   });
 });

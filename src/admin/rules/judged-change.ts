@@ -4,6 +4,7 @@ import { type CanonicalRule, effectOf } from '../../domain/iam-rule.ts';
 import { asCreate, type RuleContent, storedRule } from '../../domain/rule-content.ts';
 import type { RuleCreate, RuleWidening } from '../../generated/types.ts';
 import type { Database } from '../../store/db/database.ts';
+import { changeNumber } from '../../store/rules/policy-subjects.ts';
 import type { RuleRecord } from '../../store/rules/rules.ts';
 import { getOrganization } from '../../store/tenants/tenants.ts';
 import type { Actor } from '../audit/audit-trail.ts';
@@ -125,6 +126,39 @@ export function judgedWidening(
 
 /** Cells that a refusal names. */
 const NAMED = 3;
+
+/** A change that was made and undone, to judge it. */
+interface RehearsedPlan {
+  readonly changeNumber: number;
+  /** Whether it changes anything that decides calls. */
+  readonly matters: boolean;
+  readonly failOnNewAccess: boolean;
+}
+
+interface RehearsedSteps<Plan, Answer> {
+  plan(): Promise<Plan>;
+  /** @throws ApiError 5xx when it takes too long, or too many wait */
+  judge(plan: Plan): Promise<RuleWidening>;
+  /** @param check to be called in the transaction before anything is written: the access that the change adds; null: nobody knows */
+  write(check: (db: Database) => RuleWidening | null): Promise<Answer>;
+}
+
+/** Makes any change so that it is judged as one of a rule is: as long as nothing else that decides calls has changed meanwhile. */
+export const changeRehearsed = <Plan extends RehearsedPlan, Answer>({
+  plan,
+  judge,
+  write,
+}: RehearsedSteps<Plan, Answer>): Promise<Answer> =>
+  writeJudged({
+    plan,
+    judge: async (planned) => (planned.matters ? judge(planned) : NOTHING),
+    write: (planned: Plan, widens) =>
+      write((db) => {
+        if (widens !== null && changeNumber(db) !== planned.changeNumber) throw new StaleRules();
+        if (planned.failOnNewAccess && widens?.count !== 0) throw newAccess(widens);
+        return widens;
+      }),
+  });
 
 /** Refuses a change that permits what was not permitted. @param widens null: nobody knows */
 export function newAccess(widens: RuleWidening | null): ApiError {

@@ -8,10 +8,17 @@ import type { Mapping } from '../../domain/model.ts';
 import type { RuleWidening } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { PolicyBundle } from '../../policy/bundle.ts';
-import { inspectDatabase } from '../../store/backup/check-data-dir.ts';
+import { type Dispensable, inspectDatabase } from '../../store/backup/check-data-dir.ts';
 import { databasePath, hasDatabase } from '../../store/db/data-dir.ts';
 import { openDatabase } from '../../store/db/database.ts';
 import { applyDrafts, draftWarnings, widening } from '../../workbench/analysis/drafts.ts';
+import {
+  changesAnything,
+  comparedWorlds,
+  type Rehearsal,
+  rehearse,
+  rehearsedWidening,
+} from '../../workbench/analysis/rehearsal.ts';
 import { bundleInForce } from '../../workbench/bundles/bundle-source.ts';
 import { checkedShape, locating } from '../../workbench/fixtures/fixture-rules.ts';
 import { FixtureFault, FixtureSources } from '../../workbench/fixtures/fixture-source.ts';
@@ -30,6 +37,7 @@ import {
   inWorkspace,
   type Served,
   servedIn,
+  type Workspace,
 } from '../workspace.ts';
 
 /** The rules in a folder that `policy export` wrote. */
@@ -168,4 +176,41 @@ export async function judgeWidening(
   if (failOnNewAccess) checkIsKnown(served);
   const [part] = organizationSets([world]);
   return withJudges(env, part?.mappings ?? [], (judges, progress) => widening(judges, world, change, progress));
+}
+
+/** A change that was made and undone, and what the server serves. */
+export interface RehearsedChange extends Rehearsal {
+  readonly world: World;
+  readonly served: Served;
+  readonly matters: boolean;
+  readonly failOnNewAccess: boolean;
+}
+
+/** Makes a change, and undoes it. */
+export const rehearseIn = (
+  env: Environment,
+  org: string | undefined,
+  change: (workspace: Workspace) => unknown,
+  failOnNewAccess: boolean,
+  dispensable: readonly Dispensable[],
+): Promise<RehearsedChange> =>
+  inWorkspace(
+    env,
+    'write',
+    org,
+    (workspace) => {
+      const { db, actor } = workspace;
+      const rehearsal = rehearse(db, actor.organizationId, () => change(workspace));
+      const served = workspace.served();
+      const world = readWorld(db, served.installation, actor.organizationId);
+      return { ...rehearsal, world, served, matters: changesAnything(rehearsal), failOnNewAccess };
+    },
+    ...dispensable,
+  );
+
+/** Judges in this process which access a rehearsed change adds. @throws PolicyFailure */
+export async function judgeRehearsal(env: Environment, change: RehearsedChange): Promise<RuleWidening> {
+  if (change.failOnNewAccess) checkIsKnown(change.served);
+  const worlds = comparedWorlds(change.world, change);
+  return withJudges(env, worlds.mappings.judged, (judges, progress) => rehearsedWidening(judges, worlds, progress));
 }

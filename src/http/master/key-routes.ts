@@ -27,7 +27,7 @@ import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
 import type { RequestContext } from '../state.ts';
-import { answer, pathParameter } from './master-route.ts';
+import { answer, answerChange, pathParameter } from './master-route.ts';
 
 /** `/v1/master/keys` and `/v1/master/keys/{id}`. */
 export function keyHandlers(app: ManagementContext) {
@@ -48,8 +48,8 @@ export function keyHandlers(app: ManagementContext) {
       answer(ctx, await store.read((db) => getKey(db, actorOf(ctx), pathParameter(ctx, 'id'), clock.now())));
     },
     changeKey: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      answer(ctx, await store.write((db, now) => changeKey(db, actorOf(ctx), id, ctx.state.body, now)));
+      const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeKey(db, actor, id, body, now));
     },
     deleteKey: async (ctx) => {
       const id = pathParameter(ctx, 'id');

@@ -25,7 +25,7 @@ import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest, queryParameter } from '../query.ts';
 import type { Handlers } from '../routes.ts';
-import { answer, pathParameter } from './master-route.ts';
+import { answer, answerChange, pathParameter } from './master-route.ts';
 
 /** `/v1/master/provider-keys` and `/v1/master/provider-keys/{id}`. */
 export function providerKeyHandlers(app: ManagementContext) {
@@ -38,24 +38,19 @@ export function providerKeyHandlers(app: ManagementContext) {
       answer(ctx, await store.read((db) => listProviderKeys(db, actorOf(ctx), request)));
     },
     createProviderKey: async (ctx) => {
-      const made = await store.write((db, now) =>
-        createProviderKey(db, actorOf(ctx), ctx.state.body, { now, ...world() }),
-      );
-      answer(ctx, made, 201);
+      const [actor, { body }] = [actorOf(ctx), ctx.state];
+      await answerChange(app, ctx, (db, now) => createProviderKey(db, actor, body, { now, ...world() }), 201);
     },
     getProviderKey: async (ctx) => {
       answer(ctx, await store.read((db) => getProviderKey(db, actorOf(ctx), pathParameter(ctx, 'id'))));
     },
     changeProviderKey: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      const changed = await store.write((db, now) =>
-        changeProviderKey(db, actorOf(ctx), id, ctx.state.body, { now, ...world() }),
-      );
-      answer(ctx, changed);
+      const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeProviderKey(db, actor, id, body, { now, ...world() }));
     },
     deleteProviderKey: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      answer(ctx, await store.write((db, now) => deleteProviderKey(db, actorOf(ctx), id, now)));
+      const [actor, id] = [actorOf(ctx), pathParameter(ctx, 'id')];
+      await answerChange(app, ctx, (db, now) => deleteProviderKey(db, actor, id, now));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }
@@ -71,24 +66,19 @@ export function customProviderHandlers(app: ManagementContext) {
       answer(ctx, await store.read((db) => listCustomProviders(db, actorOf(ctx), request)));
     },
     createCustomProvider: async (ctx) => {
-      const made = await store.write((db, now) =>
-        createCustomProvider(db, actorOf(ctx), ctx.state.body, { now, ...world }),
-      );
-      answer(ctx, made, 201);
+      const [actor, { body }] = [actorOf(ctx), ctx.state];
+      await answerChange(app, ctx, (db, now) => createCustomProvider(db, actor, body, { now, ...world }), 201);
     },
     getCustomProvider: async (ctx) => {
       answer(ctx, await store.read((db) => getCustomProvider(db, actorOf(ctx), pathParameter(ctx, 'id'))));
     },
     changeCustomProvider: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      const changed = await store.write((db, now) =>
-        changeCustomProvider(db, actorOf(ctx), id, ctx.state.body, { now, ...world }),
-      );
-      answer(ctx, changed);
+      const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeCustomProvider(db, actor, id, body, { now, ...world }));
     },
     deleteCustomProvider: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      answer(ctx, await store.write((db, now) => deleteCustomProvider(db, actorOf(ctx), id, now)));
+      const [actor, id] = [actorOf(ctx), pathParameter(ctx, 'id')];
+      await answerChange(app, ctx, (db, now) => deleteCustomProvider(db, actor, id, now));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }
@@ -103,20 +93,19 @@ export function customModelHandlers(app: ManagementContext) {
       answer(ctx, await store.read((db) => listCustomModels(db, actorOf(ctx), request)));
     },
     createCustomModel: async (ctx) => {
-      const made = await store.write((db, now) => createCustomModel(db, actorOf(ctx), ctx.state.body, now));
-      answer(ctx, made, 201);
+      const [actor, { body }] = [actorOf(ctx), ctx.state];
+      await answerChange(app, ctx, (db, now) => createCustomModel(db, actor, body, now), 201);
     },
     getCustomModel: async (ctx) => {
       answer(ctx, await store.read((db) => getCustomModel(db, actorOf(ctx), pathParameter(ctx, 'id'))));
     },
     changeCustomModel: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      const changed = await store.write((db, now) => changeCustomModel(db, actorOf(ctx), id, ctx.state.body, now));
-      answer(ctx, changed);
+      const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeCustomModel(db, actor, id, body, now));
     },
     deleteCustomModel: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      answer(ctx, await store.write((db, now) => deleteCustomModel(db, actorOf(ctx), id, now)));
+      const [actor, id] = [actorOf(ctx), pathParameter(ctx, 'id')];
+      await answerChange(app, ctx, (db, now) => deleteCustomModel(db, actor, id, now));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }

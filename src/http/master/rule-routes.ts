@@ -22,18 +22,13 @@ import {
 } from '../../admin/rules/iam-rules.ts';
 import { changeJudged, type RulePlan } from '../../admin/rules/judged-change.ts';
 import type { RuleOwner } from '../../admin/rules/rule-owner.ts';
-import type { RuleWidening } from '../../generated/types.ts';
-import { validator } from '../../lib/schemas.ts';
-import type { Analysis } from '../../workbench/analysis/analyst.ts';
 import type { ManagementContext } from '../app-context.ts';
 import { actorOf } from '../authenticate.ts';
 import type { ManagementId } from '../operations/management-operations.ts';
 import { flag, pageRequest } from '../query.ts';
 import type { Handlers } from '../routes.ts';
 import type { AppMiddleware, RequestContext } from '../state.ts';
-import { answer, answerWritten, pathParameter } from './master-route.ts';
-
-const validateRuleWidening = validator('RuleWidening');
+import { answer, answerChange, answerWritten, pathParameter, wideningIn } from './master-route.ts';
 
 /** `…/iam` and `…/iam/{ruleId}` of a key, a member (membership id or e-mail), a group and the organization. */
 export function ruleHandlers(app: ManagementContext) {
@@ -124,13 +119,6 @@ function routesOf(
   } satisfies Record<string, AppMiddleware>;
 }
 
-/** The answer of the analyst about a widening, which comes as bytes. */
-function wideningIn({ json }: Analysis): RuleWidening {
-  const widening: unknown = JSON.parse(new TextDecoder().decode(json));
-  if (!validateRuleWidening(widening)) throw new Error('The analyst answered with something else.');
-  return widening;
-}
-
 /** `/v1/master/groups` and `/v1/master/groups/{id}`. */
 export function groupHandlers({ store, analyst }: ManagementContext) {
   const judgeFor =
@@ -171,29 +159,27 @@ export function groupHandlers({ store, analyst }: ManagementContext) {
 }
 
 /** `/v1/master/tag-sets` and `/v1/master/tag-sets/{id}`. */
-export function tagSetHandlers({ store, catalog }: ManagementContext) {
+export function tagSetHandlers(app: ManagementContext) {
+  const { store, catalog } = app;
   return {
     listTagSets: async (ctx) => {
       const request = pageRequest(ctx);
       answer(ctx, await store.read((db) => listTagSets(db, actorOf(ctx), request)));
     },
     createTagSet: async (ctx) => {
-      const made = await store.write((db, now) => createTagSet(db, actorOf(ctx), ctx.state.body, { now, catalog }));
-      answer(ctx, made, 201);
+      const [actor, { body }] = [actorOf(ctx), ctx.state];
+      await answerChange(app, ctx, (db, now) => createTagSet(db, actor, body, { now, catalog }), 201);
     },
     getTagSet: async (ctx) => {
       answer(ctx, await store.read((db) => getTagSet(db, actorOf(ctx), pathParameter(ctx, 'id'))));
     },
     changeTagSet: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      const changed = await store.write((db, now) =>
-        changeTagSet(db, actorOf(ctx), id, ctx.state.body, { now, catalog }),
-      );
-      answer(ctx, changed);
+      const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeTagSet(db, actor, id, body, { now, catalog }));
     },
     deleteTagSet: async (ctx) => {
-      const id = pathParameter(ctx, 'id');
-      answer(ctx, await store.write((db, now) => deleteTagSet(db, actorOf(ctx), id, now)));
+      const [actor, id] = [actorOf(ctx), pathParameter(ctx, 'id')];
+      await answerChange(app, ctx, (db, now) => deleteTagSet(db, actor, id, now));
     },
   } satisfies Partial<Handlers<ManagementId>>;
 }

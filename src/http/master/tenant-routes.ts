@@ -10,7 +10,7 @@ import type { ManagementId } from '../operations/management-operations.ts';
 import { pageRequest } from '../query.ts';
 import type { Handlers } from '../routes.ts';
 import type { AppMiddleware, RequestContext } from '../state.ts';
-import { answer, pathParameter } from './master-route.ts';
+import { answer, answerChange, pathParameter } from './master-route.ts';
 
 /** `/v1/master/organization`: the one that the master key belongs to. */
 export function organizationHandlers(app: ManagementContext) {
@@ -63,8 +63,8 @@ export function memberHandlers(app: ManagementContext) {
       answer(ctx, await store.read((db) => getMember(db, actorOf(ctx), pathParameter(ctx, 'member'))));
     },
     changeMember: async (ctx) => {
-      const member = pathParameter(ctx, 'member');
-      answer(ctx, await store.write((db, now) => changeMember(db, actorOf(ctx), member, ctx.state.body, now)));
+      const [actor, member, { body }] = [actorOf(ctx), pathParameter(ctx, 'member'), ctx.state];
+      await answerChange(app, ctx, (db, now) => changeMember(db, actor, member, body, now));
     },
     deleteMember: async (ctx) => {
       const member = pathParameter(ctx, 'member');

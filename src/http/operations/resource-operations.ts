@@ -1,5 +1,5 @@
 import { json, type Operation } from './operation.ts';
-import { ALL, ANALYSIS, operationsOf, PAGE, READ, text, WRITE } from './usual-operations.ts';
+import { ALL, ANALYSIS, operationsOf, PAGE, READ, text, WRITE, WRITES } from './usual-operations.ts';
 
 const RULES = {
   answer: 'RuleAnswer',
@@ -43,6 +43,7 @@ const resources = [
     name: 'Key',
     idBase: 'Key',
     path: '/v1/master/keys',
+    judged: ['change'],
     query: { projectId: text('Only of this project.'), kind: text('`regular` (default) or `playground`.') },
     can: ALL,
     notes: { create: 'The token is in this answer alone.', get: 'With its state and what it spent.' },
@@ -95,6 +96,7 @@ const resources = [
     name: 'Member',
     idBase: 'Member',
     path: '/v1/master/members',
+    judged: ['change'],
     part: '{member}',
     can: ['list', 'get', 'change', 'delete'],
     notes: {
@@ -145,6 +147,7 @@ const resources = [
     name: 'Provider key',
     idBase: 'ProviderKey',
     path: '/v1/master/provider-keys',
+    judged: WRITES,
     query: { provider: text('Only of this provider.') },
     can: ALL,
     notes: {
@@ -166,6 +169,7 @@ const resources = [
     name: 'Custom provider',
     idBase: 'CustomProvider',
     path: '/v1/master/custom-providers',
+    judged: WRITES,
     can: ALL,
     notes: {
       create: 'An organization has at most 50.',
@@ -185,6 +189,7 @@ const resources = [
     name: 'Custom model',
     idBase: 'CustomModel',
     path: '/v1/master/custom-models',
+    judged: WRITES,
     query: { customProviderId: text('Only of this provider.') },
     can: ALL,
     notes: {
@@ -204,6 +209,7 @@ const resources = [
     name: 'Tag set',
     idBase: 'TagSet',
     path: '/v1/master/tag-sets',
+    judged: WRITES,
     can: ALL,
     notes: {
       create:

@@ -31,6 +31,8 @@ interface Usual<Base extends string> {
   readonly delete: Operation<`delete${Base}`>;
 }
 
+type JudgedWrite = 'create' | 'change' | 'delete';
+
 /** A resource with the usual operations. */
 interface Resource<Can extends keyof Usual<string>, Base extends string> {
   readonly tag: string;
@@ -42,6 +44,8 @@ interface Resource<Can extends keyof Usual<string>, Base extends string> {
   /** The last part of the path of one of them. */
   readonly part?: string;
   readonly query?: Readonly<Record<string, QueryParameter>>;
+  /** Writes that are judged for the access that they add (`widens`), and that a parameter of the query can refuse for it. */
+  readonly judged?: readonly JudgedWrite[];
   readonly can: readonly Can[];
   /** Notes on an operation besides its summary. */
   readonly notes?: Readonly<Partial<Record<keyof Usual<string>, string>>>;
@@ -68,6 +72,8 @@ export function operationsOf<const Can extends keyof Usual<string>, const Base e
   const one = `${path}/${part}`;
   const single = `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name.toLowerCase()}`;
   const common = { tag, key: 'master' } as const;
+  const isJudged = (write: JudgedWrite): boolean => resource.judged?.includes(write) === true;
+  const flagOf = (write: JudgedWrite) => (isJudged(write) ? { query: FAIL_ON_NEW_ACCESS } : {});
   const all: Usual<Base> = {
     list: {
       ...common,
@@ -86,8 +92,9 @@ export function operationsOf<const Can extends keyof Usual<string>, const Base e
       id: `create${idBase}`,
       summary: `Make ${single}`,
       request: schemas.create ?? '',
+      ...flagOf('create'),
       answer: json(schemas.created ?? schemas.answer, 'It is made.', 201),
-      errors: schemas.created === undefined ? WRITE : [...WRITE, 409],
+      errors: schemas.created === undefined && !isJudged('create') ? WRITE : [...WRITE, 409],
     },
     get: {
       ...common,
@@ -105,8 +112,9 @@ export function operationsOf<const Can extends keyof Usual<string>, const Base e
       id: `change${idBase}`,
       summary: `Change ${single}`,
       request: schemas.patch ?? '',
+      ...flagOf('change'),
       answer: json(schemas.changed ?? schemas.answer, 'As it is now.'),
-      errors: schemas.changed === undefined ? WRITE : [...WRITE, 409],
+      errors: schemas.changed === undefined && !isJudged('change') ? WRITE : [...WRITE, 409],
     },
     delete: {
       ...common,
@@ -114,12 +122,14 @@ export function operationsOf<const Can extends keyof Usual<string>, const Base e
       path: one,
       id: `delete${idBase}`,
       summary: `Delete ${single}`,
-      ...(schemas.deleted === undefined ? {} : { query: FAIL_ON_NEW_ACCESS }),
+      ...(schemas.deleted === undefined ? flagOf('delete') : { query: FAIL_ON_NEW_ACCESS }),
       answer: json(schemas.deleted ?? 'Deletion', 'It is gone.'),
-      errors: schemas.deleted === undefined ? READ : [400, ...READ, 409],
+      errors: schemas.deleted === undefined && !isJudged('delete') ? READ : [400, ...READ, 409],
     },
   };
   return can.map((each) => ({ ...all[each], ...(notes[each] === undefined ? {} : { description: notes[each] }) }));
 }
 
 export const ALL = ['list', 'create', 'get', 'change', 'delete'] as const;
+
+export const WRITES = ['create', 'change', 'delete'] as const;

@@ -140,3 +140,10 @@ function rules(db: Database, organizationId: string | undefined): ActiveRule[] {
     .all(organizationId === undefined ? query : query.where('organizationId', '=', organizationId))
     .map(({ ruleValueJson, ...rule }) => ({ ...rule, ruleValue: JSON.parse(parts.read(ruleValueJson)) }));
 }
+
+/** A number that grows with every change of keys, members, groups, rules and providers, of whichever organization. */
+export function changeNumber({ connection }: Database): number {
+  const number = connection.prepare<[], unknown>('SELECT number FROM changes').pluck().get();
+  if (typeof number !== 'number') throw new Error('The database has no number of its changes.');
+  return number;
+}

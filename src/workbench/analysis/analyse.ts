@@ -22,6 +22,7 @@ import type { AnalysisJob, ReplayRules } from './analyst.ts';
 import { accessDiff } from './diff.ts';
 import { applyDrafts, draftWarnings, widening, withRule } from './drafts.ts';
 import { explain, readCall } from './explain.ts';
+import { type ComparedWorlds, comparedWorlds, rehearsedWidening } from './rehearsal.ts';
 
 export interface AnalysisTools {
   readonly db: Database;
@@ -68,6 +69,8 @@ export async function analyse(
         body: await withJudges(bundle, world, (judges) => widening(judges, world, job)),
         policyRevision: revision,
       };
+    case 'rehearsed':
+      return { body: await judgeRehearsal(bundle, comparedWorlds(world, job)), policyRevision: revision };
     case 'replay': {
       const judging = judgingRules(world, job.judged);
       const { by } = job.judged;
@@ -120,6 +123,16 @@ async function draftDiff(
   const after = applyDrafts(before, drafts);
   const diff = await withJudges(bundle, before, (judges) => accessDiff(judges, before, after, shown));
   return { ...diff, warnings: draftWarnings(after, drafts) };
+}
+
+async function judgeRehearsal(bundle: PolicyBundle, worlds: ComparedWorlds): Promise<RuleWidening> {
+  if (worlds.mappings.named.length === 0) return { count: 0, cells: [] };
+  const judges = createJudges(bundle, worlds.mappings.judged, 0);
+  try {
+    return await rehearsedWidening(judges, worlds);
+  } finally {
+    await judges.close();
+  }
 }
 
 /** Judges in this thread, by the mappings of the world's only organization. */

@@ -13,6 +13,7 @@ import { tryBundle } from '../bundles/try-bundle.ts';
 import type { ReplayScope } from '../replay/replay.ts';
 import type { ReportOptions } from '../world/candidates.ts';
 import type { Regrouping, RuleReplacement } from './drafts.ts';
+import type { Rehearsal } from './rehearsal.ts';
 
 /** Analyses the rules of one organization outside the serving thread. */
 export interface Analyst {
@@ -103,6 +104,7 @@ export type AnalysisJob = { readonly organizationId: string } & (
   | ({ readonly kind: 'diff'; readonly rules: readonly DraftRule[] } & ReportOptions)
   | ({ readonly kind: 'widening' } & RuleReplacement)
   | ({ readonly kind: 'regrouping' } & Regrouping)
+  | ({ readonly kind: 'rehearsed' } & Pick<Rehearsal, 'before' | 'after'>)
   | ({ readonly kind: 'replay'; readonly judged: ReplayRules } & ReplayScope)
   | ({ readonly kind: 'replacements'; readonly rules: readonly RuleReplacement[] } & ReportOptions)
 );

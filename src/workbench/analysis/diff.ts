@@ -10,7 +10,7 @@ import type {
   PolicySubject,
 } from '../../generated/types.ts';
 import { type AddressSet, formatAddresses, intersect, isEmpty, subtract } from '../world/address-classes.ts';
-import { credentialsIn, type ReportOptions } from '../world/candidates.ts';
+import { type ComparedMappings, credentialsIn, type ReportOptions } from '../world/candidates.ts';
 import { type Holder, holdersOf, type Reach, reachOf, SubjectTasks } from '../world/holders.ts';
 import type { Judges, OnProgress } from '../world/judges.ts';
 import { type Cause, contentOf, differing, ruleContents, type SubjectChange } from '../world/subject-judge.ts';
@@ -45,7 +45,8 @@ export async function accessDiff(
 
 /**
  * Cells whose mapping the holder can call on neither side are counted apart. Holders none of whose subjects say anything else
- * than before are not judged.
+ * than before are not judged, unless the worlds' mappings and credentials are compared too.
+ * @param compared the mappings of both worlds, which the judges judge; absent: the judges' are those of both
  */
 export async function accessChanges(
   judges: Judges,
@@ -53,21 +54,36 @@ export async function accessChanges(
   after: World,
   shown: ReportOptions,
   onProgress?: OnProgress,
+  compared?: ComparedMappings,
 ): Promise<AccessChanges> {
-  const pairs = pairHolders(before, after).filter(mayDiffer);
+  const all = pairHolders(before, after);
+  const pairs = compared === undefined ? all.filter(mayDiffer) : all;
+  const named = compared?.named ?? judges.mappings.map((mapping, place) => ({ mapping, was: place, is: place }));
+  if (named.length === 0) return NO_CHANGES;
   const tasks = new SubjectTasks();
   for (const pair of pairs) for (const each of subjectPairs(pair)) tasks.add(each.before, each.after);
   await tasks.judge(judges, onProgress);
-  const groups = new FlipGroups(judges);
+  const groups = new FlipGroups(named);
   for (const pair of pairs) {
-    for (const block of blocksOf(pair, tasks, judges.mappings.length)) groups.add(pair, block);
+    for (const block of blocksOf(pair, tasks, named, judges.mappings.length)) groups.add(pair, block);
+    if (compared !== undefined)
+      for (const block of credentialBlocks(pair, tasks, named, judges.mappings.length)) groups.add(pair, block);
   }
   return groups.changes(shown);
 }
 
+const NO_CHANGES: AccessChanges = {
+  gained: 0,
+  lost: 0,
+  withoutCredential: { gained: 0, lost: 0 },
+  flips: [],
+};
+
+type NamedMappings = ComparedMappings['named'];
+
 function pairHolders(before: World, after: World): HolderPair[] {
   const [was, is] = withoutCovered(holdersOf(before), holdersOf(after));
-  const hasCredential = credentialsIn(before, after);
+  const [hasCredential, had, hasNow] = [credentialsIn(before, after), credentialsIn(before), credentialsIn(after)];
   const afterById = new Map(is.map((holder) => [holder.id, holder]));
   const beforeIds = new Set(was.map(({ id }) => id));
   const pair = (old: Holder | undefined, now: Holder | undefined, { scope, id, name, organizationId }: Holder) => {
@@ -75,6 +91,8 @@ function pairHolders(before: World, after: World): HolderPair[] {
     return {
       holder: { scope, id, name },
       hasCredential: (mapping: Mapping) => hasCredential(caller, mapping),
+      had: (mapping: Mapping) => had(caller, mapping),
+      hasNow: (mapping: Mapping) => hasNow(caller, mapping),
       before: old?.subjects,
       after: now?.subjects,
     };
@@ -118,19 +136,49 @@ const mayDiffer = (holder: HolderPair): boolean =>
   holder.after === undefined ||
   subjectPairs(holder).some(({ before, after }) => ruleContents(before).key !== ruleContents(after).key);
 
-function blocksOf(holder: HolderPair, tasks: SubjectTasks, mappingCount: number): Block[] {
-  const pairs = subjectPairs(holder);
-  const changes = pairs.map(({ before, after }) => tasks.of(before, after));
-  const reach = (side: 'before' | 'after'): Reach =>
-    reachOf(
+function blocksOf(holder: HolderPair, tasks: SubjectTasks, named: NamedMappings, judged: number): Block[] {
+  const { was, is } = reachesOf(holder, tasks, named, judged);
+  if (holder.before === undefined) return wholeReach('gained', is);
+  if (holder.after === undefined) return wholeReach('lost', was);
+  const scopes = subjectPairs(holder).map((each) => ({ ...each, change: tasks.of(each.before, each.after) }));
+  return [
+    ...flipped('gained', was, is, scopes, placesIn(named, 'is')),
+    ...flipped('lost', is, was, scopes, placesIn(named, 'was')),
+  ];
+}
+
+/** The reach of a holder on both sides, by the positions of the named mappings. @param judged how many are */
+function reachesOf(holder: HolderPair, tasks: SubjectTasks, named: NamedMappings, judged: number) {
+  const changes = subjectPairs(holder).map(({ before, after }) => tasks.of(before, after));
+  const reach = (side: 'before' | 'after', place: 'was' | 'is'): Reach => {
+    const { mappings, addresses } = reachOf(
       changes.map((change) => change[side]),
-      mappingCount,
+      judged,
     );
-  if (holder.before === undefined) return wholeReach('gained', reach('after'));
-  if (holder.after === undefined) return wholeReach('lost', reach('before'));
-  const scopes = pairs.map((each, index) => ({ ...each, change: changes[index] }));
-  const [was, is] = [reach('before'), reach('after')];
-  return [...flipped('gained', was, is, scopes), ...flipped('lost', is, was, scopes)];
+    return { mappings: Uint8Array.from(named, (each) => mappings[each[place] ?? -1] ?? 0), addresses };
+  };
+  return { was: reach('before', 'was'), is: reach('after', 'is') };
+}
+
+/** The positions of named mappings by their places among the judged. */
+const placesIn = (named: NamedMappings, place: 'was' | 'is'): ReadonlyMap<number, number> =>
+  new Map(named.flatMap((each, position) => (each[place] === undefined ? [] : [[each[place], position] as const])));
+
+/** The cells that the rules permit on both sides and that can be called on one alone. */
+function credentialBlocks(holder: HolderPair, tasks: SubjectTasks, named: NamedMappings, judged: number): Block[] {
+  if (holder.before === undefined || holder.after === undefined) return [];
+  const changed = named.map(({ mapping }) => Number(holder.hasNow(mapping)) - Number(holder.had(mapping)));
+  if (changed.every((each) => each === 0)) return [];
+  const { was, is } = reachesOf(holder, tasks, named, judged);
+  const addresses = intersect(was.addresses, is.addresses);
+  return (['gained', 'lost'] as const).flatMap((change) => {
+    const mappings = [...changed.keys()].filter(
+      (at) => was.mappings[at] === 1 && is.mappings[at] === 1 && changed[at] === (change === 'gained' ? 1 : -1),
+    );
+    return mappings.length === 0 || isEmpty(addresses)
+      ? []
+      : [{ change, mappings, addresses, rules: [], reason: 'credentials' as const }];
+  });
 }
 
 const wholeReach = (change: 'gained' | 'lost', { mappings, addresses }: Reach): Block[] =>
@@ -141,14 +189,20 @@ const wholeReach = (change: 'gained' | 'lost', { mappings, addresses }: Reach): 
 type ScopeChange = SubjectPair & { readonly change: SubjectChange | undefined };
 
 /** The cells of the reach `having` that are not in `without`: two blocks, never a product of mappings and addresses. */
-function flipped(change: 'gained' | 'lost', without: Reach, having: Reach, scopes: readonly ScopeChange[]): Block[] {
+function flipped(
+  change: 'gained' | 'lost',
+  without: Reach,
+  having: Reach,
+  scopes: readonly ScopeChange[],
+  positions: ReadonlyMap<number, number>,
+): Block[] {
   const newMappings = differing(without.mappings, having.mappings);
   const sameMappings = differing(new Uint8Array(having.mappings.length), having.mappings).filter(
     (position) => without.mappings[position] === 1,
   );
   const sameAddresses = intersect(having.addresses, without.addresses);
   const newAddresses = addressParts(change, subtract(having.addresses, without.addresses), scopes);
-  const mappingParts = mappingPartsOf(change, newMappings, scopes);
+  const mappingParts = mappingPartsOf(change, newMappings, scopes, positions);
   const blocks = mappingParts.map(({ cells, rules }) => ({ mappings: cells, addresses: sameAddresses, rules }));
   for (const part of newAddresses) {
     blocks.push({ mappings: sameMappings, addresses: part.cells, rules: part.rules });
@@ -166,18 +220,22 @@ interface ChangedCells<Cells> {
   readonly rules: AccessFlipRule[];
 }
 
-/** Mappings by the rules that are responsible, in every scope that let them pass on one side only. */
+/**
+ * Mappings by the rules that are responsible, in every scope that let them pass on one side only.
+ * @param places the positions of the judged ones
+ */
 function mappingPartsOf(
   change: 'gained' | 'lost',
   positions: readonly number[],
   scopes: readonly ScopeChange[],
+  places: ReadonlyMap<number, number>,
 ): ChangedCells<number[]>[] {
   const rulesAt = new Map<number, AccessFlipRule[]>(positions.map((position) => [position, []]));
   for (const scope of scopes) {
     for (const cause of scope.change?.mappingCauses ?? []) {
       if (cause.change !== change) continue;
       const rules = flipRules(scope, cause);
-      for (const position of cause.cells) rulesAt.get(position)?.push(...rules);
+      for (const place of cause.cells) rulesAt.get(places.get(place) ?? -1)?.push(...rules);
     }
   }
   const parts = Map.groupBy(rulesAt, ([, rules]) => JSON.stringify(rules));
@@ -277,6 +335,9 @@ interface HolderPair {
   readonly holder: AccessHolder;
   /** Whether they can call a mapping, on one side at least. */
   readonly hasCredential: (mapping: Mapping) => boolean;
+  /** Whether they could before, and can after. */
+  readonly had: (mapping: Mapping) => boolean;
+  readonly hasNow: (mapping: Mapping) => boolean;
   readonly before: readonly WorldSubject[] | undefined;
   readonly after: readonly WorldSubject[] | undefined;
 }
@@ -287,19 +348,20 @@ interface Block {
   readonly mappings: readonly number[];
   readonly addresses: AddressSet;
   readonly rules: readonly AccessFlipRule[];
+  readonly reason?: 'credentials';
 }
 
 /** Puts together what flips alike, across holders; what they cannot call for lack of a credential apart. */
 class FlipGroups {
-  readonly #judges: Judges;
+  readonly #named: NamedMappings;
   readonly #flips = new Map<string, AccessFlip>();
 
-  constructor(judges: Judges) {
-    this.#judges = judges;
+  constructor(named: NamedMappings) {
+    this.#named = named;
   }
 
   add(pair: HolderPair, block: Block): void {
-    const flipping = block.mappings.flatMap((position) => this.#judges.mappings[position] ?? []);
+    const flipping = block.mappings.flatMap((position) => this.#named[position]?.mapping ?? []);
     const [callable = [], others = []] = [true, false].map((wanted) =>
       flipping.filter((mapping) => pair.hasCredential(mapping) === wanted).map(({ id }) => id),
     );
@@ -310,7 +372,7 @@ class FlipGroups {
   #add({ holder, before, after }: HolderPair, block: Block, mappings: string[], credential: boolean): void {
     if (mappings.length === 0) return;
     const { change, addresses, rules } = block;
-    const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : 'rules';
+    const reason = before === undefined ? 'holder added' : after === undefined ? 'holder removed' : reasonOf(block);
     const texts = formatAddresses(addresses);
     const key = JSON.stringify([change, credential, reason, rules, texts, mappings]);
     const known = this.#flips.get(key);
@@ -343,6 +405,10 @@ class FlipGroups {
     };
   }
 }
+
+/** Without a rule that is responsible, the mapping is another one. */
+const reasonOf = ({ reason, rules }: Block): AccessFlip['reason'] =>
+  reason ?? (rules.length === 0 ? 'models' : 'rules');
 
 /** Pairs of a holder and a mapping; one that flips at several addresses for several reasons counts once. */
 function pairsOf(flips: readonly AccessFlip[], change: 'gained' | 'lost'): number {

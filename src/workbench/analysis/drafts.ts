@@ -3,6 +3,7 @@ import { KnownNames, nameWarnings } from '../../core/known-names.ts';
 import { invalidField } from '../../domain/errors.ts';
 import { readRule } from '../../domain/rule-content.ts';
 import type {
+  AccessChanges,
   AccessFlip,
   DraftRule,
   PolicyPlanChange,
@@ -200,7 +201,11 @@ export async function widening(
   onProgress?: OnProgress,
 ): Promise<RuleWidening> {
   const after = 'ruleId' in change ? withRule(world, change) : withHolders(world, change);
-  const { flips } = await accessChanges(judges, world, after, { withoutCredential: true }, onProgress);
+  return wideningOf(await accessChanges(judges, world, after, { withoutCredential: true }, onProgress));
+}
+
+/** The widening in changes of access, of which none may be left out for lack of a credential. */
+export function wideningOf({ flips }: Pick<AccessChanges, 'flips'>): RuleWidening {
   const gained = flips.filter(({ change }) => change === 'gained');
   return {
     count: gained.reduce((sum, { holders, mappings }) => sum + holders.length * mappings.length, 0),

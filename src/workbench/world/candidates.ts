@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { aliasesOf, credentialsOf, expanded, type Reach, type SeeMapping, seenBy } from '../../core/reach.ts';
 import { meaningOf, type OwnModels } from '../../core/resolve.ts';
 import type { Mapping } from '../../domain/model.ts';
@@ -120,4 +121,33 @@ export function organizationSets(worlds: readonly World[]): OrganizationSet[] {
     const byId = new Map(said.flatMap((world) => mappingsOf(world, first)).map((mapping) => [mapping.id, mapping]));
     return { organizationIds: new Set(group), mappings: [...byId.values()].sort(inOrder) };
   });
+}
+
+/** The mappings of two worlds, of one organization. */
+export interface ComparedMappings {
+  /** Those that are judged; one that differs stands twice, as each world has it. */
+  readonly judged: readonly Mapping[];
+  /** Each once, by id, with its places among the judged; undefined: that world does not have it. */
+  readonly named: readonly {
+    readonly mapping: Mapping;
+    readonly was: number | undefined;
+    readonly is: number | undefined;
+  }[];
+}
+
+/** Every mapping that the calls of an organization can mean in one of two worlds. */
+export function compareMappings(before: World, after: World, organizationId: string): ComparedMappings {
+  const [wasById, isById] = [before, after].map(
+    (world) => new Map(mappingsOf(world, organizationId).map((mapping) => [mapping.id, mapping])),
+  );
+  const judged: Mapping[] = [];
+  const named = [...new Set([...(wasById?.keys() ?? []), ...(isById?.keys() ?? [])])].sort().flatMap((id) => {
+    const [was, is] = [wasById?.get(id), isById?.get(id)];
+    const mapping = is ?? was;
+    if (mapping === undefined) return [];
+    const place = (one: Mapping | undefined) => (one === undefined ? undefined : judged.push(one) - 1);
+    const first = place(was);
+    return [{ mapping, was: first, is: isDeepStrictEqual(was, is) ? first : place(is) }];
+  });
+  return { judged, named };
 }

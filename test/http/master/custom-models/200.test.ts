@@ -71,7 +71,9 @@ describe('custom models', () => {
     seen.push(await found());
     await server.request('PATCH', `${PATH}/${id}`, { body: { status: 'active' } });
     seen.push(await found());
-    expect((await server.request('DELETE', `${PATH}/${id}`)).text).toBe(JSON.stringify({ id, deleted: true }));
+    expect((await server.request('DELETE', `${PATH}/${id}`)).text).toBe(
+      JSON.stringify({ id, deleted: true, widens: { count: 0, cells: [] } }),
+    );
     seen.push(await found());
     expect(seen).toEqual([1, 0, 1, 0]);
     await addCustomModel(server, { customProviderId, model: 'm' });

@@ -60,6 +60,7 @@ describe('POST /v1/master/custom-models', () => {
       status: 201,
       body: {
         customModel: { ...record, model: 'org/model-7b', name: 'acme/org/model-7b', displayName: 'org/model-7b' },
+        widens: expect.objectContaining({ count: expect.any(Number) }),
       },
     });
     const said = {
@@ -87,6 +88,7 @@ describe('POST /v1/master/custom-models', () => {
     expect(await make({ ...said, vision: true, pricing })).toEqual({
       status: 201,
       body: {
+        widens: expect.objectContaining({ count: expect.any(Number) }),
         customModel: {
           ...record,
           ...said,

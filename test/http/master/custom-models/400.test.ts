@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCustomModel } from '../../../../src/admin/providers/custom-models.ts';
+import { owner } from '../../../admin/tenants.ts';
 import { type ManagementServer, outcome, refused, startManagementServer } from '../management-server.ts';
 import { addCustomModel, addCustomProvider } from '../provider-fixtures.ts';
 
@@ -63,7 +65,11 @@ describe('POST /v1/master/custom-models is refused for', () => {
   });
 
   it('the 501st of an organization', async () => {
-    for (let count = 1; count < 500; count++) await addCustomModel(server, { customProviderId, model: `m${count}` });
+    await server.store.write((db, now) => {
+      for (let count = 1; count < 500; count++) {
+        createCustomModel(db, owner, { customProviderId, model: `m${count}` }, now);
+      }
+    });
     expect(await outcome(server.request('POST', PATH, { body: { customProviderId, model: 'last' } }))).toEqual({
       status: 400,
       body: refused('invalid_request', 'An organization has at most 500 custom models.'),

@@ -40,10 +40,10 @@ describe('custom providers', () => {
     const kept = { wire: 'google', baseUrl: 'https://models.example/v2', keyless: true, fields: ['x_trace'] };
     expect(await outcome(server.request('PATCH', `${PATH}/${first}`, { body: kept }))).toEqual({
       status: 200,
-      body: { customProvider: { ...record, ...kept } },
+      body: { customProvider: { ...record, ...kept }, widens: { count: 0, cells: [] } },
     });
     expect((await server.request('DELETE', `${PATH}/${first}`)).text).toBe(
-      JSON.stringify({ id: first, deleted: true }),
+      JSON.stringify({ id: first, deleted: true, widens: { count: 0, cells: [] } }),
     );
     const left = await server.store.organizationProviders(ID.organization);
     expect([left.providers, left.mappings, left.keys].map((each) => each.length)).toEqual([1, 1, 0]);

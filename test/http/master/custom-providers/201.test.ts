@@ -17,7 +17,10 @@ describe('POST /v1/master/custom-providers', () => {
     const body = { name: 'acme', baseUrl: 'https://Models.Example/v1/' };
     expect(await outcome(server.request('POST', PATH, { body }))).toEqual({
       status: 201,
-      body: { customProvider: { ...record, name: 'acme', baseUrl: 'https://models.example/v1' } },
+      body: {
+        customProvider: { ...record, name: 'acme', baseUrl: 'https://models.example/v1' },
+        widens: { count: 0, cells: [] },
+      },
     });
     const all = {
       name: 'acme-two',
@@ -28,7 +31,7 @@ describe('POST /v1/master/custom-providers', () => {
     };
     expect(await outcome(server.request('POST', PATH, { token: server.tokens.admin, body: all }))).toEqual({
       status: 201,
-      body: { customProvider: { ...record, ...all } },
+      body: { customProvider: { ...record, ...all }, widens: { count: 0, cells: [] } },
     });
   });
 

@@ -104,7 +104,7 @@ describe('PATCH and DELETE /v1/master/keys/{id}', () => {
     const renamed = await server.request('PATCH', target, { body: { description: 'Renamed' } });
     expect(await outcome(renamed)).toEqual({
       status: 200,
-      body: { key: { ...ownerKey, description: 'Renamed', updatedAt } },
+      body: { key: { ...ownerKey, description: 'Renamed', updatedAt }, widens: { count: 0, cells: [] } },
     });
 
     const limits = {
@@ -117,6 +117,7 @@ describe('PATCH and DELETE /v1/master/keys/{id}', () => {
       body: { ...limits, status: 'inactive', description: null },
     });
     expect(limited.body).toEqual({
+      widens: { count: 0, cells: [] },
       key: {
         ...ownerKey,
         ...limits,

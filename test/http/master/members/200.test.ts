@@ -48,11 +48,11 @@ describe('PATCH /v1/master/members/{member}', () => {
   it('changes name and role, by owners', async () => {
     expect(await change('developer@example.com', { name: 'Dev', role: 'owner' })).toEqual({
       status: 200,
-      body: { member: { ...developer, name: 'Dev', role: 'owner' } },
+      body: { member: { ...developer, name: 'Dev', role: 'owner' }, widens: { count: 0, cells: [] } },
     });
     expect(await change(ID.developer, { name: null })).toEqual({
       status: 200,
-      body: { member: { ...developer, role: 'owner' } },
+      body: { member: { ...developer, role: 'owner' }, widens: { count: 0, cells: [] } },
     });
   });
 
@@ -61,7 +61,7 @@ describe('PATCH /v1/master/members/{member}', () => {
     expect(await change(ID.developer, { role: 'admin' }, token)).toMatchObject({ status: 200 });
     expect(await change(ID.developer, { role: 'developer', name: 'Dev' }, token)).toEqual({
       status: 200,
-      body: { member: { ...developer, name: 'Dev' } },
+      body: { member: { ...developer, name: 'Dev' }, widens: { count: 0, cells: [] } },
     });
   });
 

@@ -62,7 +62,7 @@ describe('provider keys', () => {
     const gone = await server.request('DELETE', `${PATH}/${ids[0]}`);
     expect({ status: gone.status, text: gone.text }).toEqual({
       status: 200,
-      text: JSON.stringify({ id: ids[0], deleted: true }),
+      text: JSON.stringify({ id: ids[0], deleted: true, widens: { count: 0, cells: [] } }),
     });
     expect(await listed()).toEqual(['C 2', 'B 1']);
   });
@@ -73,6 +73,7 @@ describe('provider keys', () => {
     server.clock.set(Date.parse(START) + 1000);
     const body = { token, baseUrl: 'https://proxy.example/v1', label: 'Proxy', projectId: ID.project };
     expect((await server.request('PATCH', `${PATH}/${id}`, { body })).body).toEqual({
+      widens: { count: 0, cells: [] },
       providerKey: {
         id: 'pkey_new',
         createdAt: START,

@@ -29,7 +29,10 @@ describe('POST /v1/master/provider-keys', () => {
   it('seals the secret and shows a mask of it alone', async () => {
     const body = { provider: 'openai', label: 'Main', token: SECRET };
     const answer = await server.request('POST', '/v1/master/provider-keys', { body });
-    expect(await outcome(answer)).toEqual({ status: 201, body: { providerKey: record } });
+    expect(await outcome(answer)).toEqual({
+      status: 201,
+      body: { providerKey: record, widens: expect.objectContaining({ count: expect.any(Number) }) },
+    });
     expect(answer.text).not.toContain(SECRET);
     const { keys } = await server.store.organizationProviders(ID.organization);
     const [stored] = keys;
@@ -43,7 +46,10 @@ describe('POST /v1/master/provider-keys', () => {
       const body = { provider: 'custom:acme', label: 'Acme', token: SECRET, ...fields };
       return (await server.request('POST', '/v1/master/provider-keys', { token: server.tokens.admin, body })).body;
     };
-    expect(await make({})).toEqual({ providerKey: { ...record, label: 'Acme', provider: 'custom:acme' } });
+    expect(await make({})).toEqual({
+      providerKey: { ...record, label: 'Acme', provider: 'custom:acme' },
+      widens: { count: 0, cells: [] },
+    });
     const all = {
       projectId: ID.project,
       baseUrl: 'http://127.0.0.1:4000/v1/',
@@ -52,6 +58,7 @@ describe('POST /v1/master/provider-keys', () => {
       token: 'short',
     };
     expect(await make(all)).toEqual({
+      widens: { count: 0, cells: [] },
       providerKey: {
         ...record,
         label: 'Acme',
@@ -65,6 +72,7 @@ describe('POST /v1/master/provider-keys', () => {
       },
     });
     expect(await make({ label: 'Third' })).toEqual({
+      widens: { count: 0, cells: [] },
       providerKey: { ...record, label: 'Third', provider: 'custom:acme', position: 3 },
     });
   });

@@ -32,5 +32,6 @@ it.each([
   expect(answer.status).toBe(201);
   expect(answer.body).toEqual({
     tagSet: { id: expect.stringMatching(/^tags_[0-9a-f]{32}$/), createdAt: NOW, updatedAt: NOW, target, tags: shown },
+    widens: { count: 0, cells: [] },
   });
 });
