@@ -19,7 +19,6 @@ import { type TtlUnit, ttlEnd } from '../domain/time.ts';
 import type { Deletion, KeyAnswer, KeyPatch, KeyRecord, KeyState } from '../generated/types.ts';
 import { plainText } from '../lib/text.ts';
 import { everyKey, firstOwner, keyId, memberId, projectId, projectNames } from './record-references.ts';
-import { FAIL_ON_NEW_ACCESS, type MustNotWiden, runRehearsed } from './rule-output.ts';
 import {
   type LimitOptions,
   limited,
@@ -60,7 +59,7 @@ interface CreateOptions extends CommonOptions, LimitOptions, MinuteOptions, Labe
   readonly ttl?: Duration<TtlUnit>;
 }
 
-interface UpdateOptions extends CommonOptions, MustNotWiden, LimitOptions, MinuteOptions, LabelOptions {
+interface UpdateOptions extends CommonOptions, LimitOptions, MinuteOptions, LabelOptions {
   readonly ttl?: Duration<TtlUnit> | 'none';
 }
 
@@ -198,13 +197,9 @@ export function keyCommands(program: Command, env: Environment): void {
         (text: string) => (text === 'none' ? text : parseTtl(text)),
       ),
     )
-    .option(...FAIL_ON_NEW_ACCESS)
-    .action(async (key: string, options: UpdateOptions) => {
-      const changed = await runRehearsed(env, options, (workspace) =>
-        update(workspace, keyId(workspace, key), options),
-      );
-      showKey(changed, await inWorkspace(env, 'read', options.org, projectNames), options);
-    });
+    .action((key: string, options: UpdateOptions) =>
+      showChanged(env, options, key, (workspace, id) => update(workspace, id, options)),
+    );
 
   stateCommands(keys, env);
 }

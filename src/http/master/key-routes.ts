@@ -49,7 +49,9 @@ export function keyHandlers(app: ManagementContext) {
     },
     changeKey: async (ctx) => {
       const [actor, id, { body }] = [actorOf(ctx), pathParameter(ctx, 'id'), ctx.state];
-      await answerChange(app, ctx, (db, now) => changeKey(db, actor, id, body, now));
+      // Only a policy from elsewhere asks for the tags of a key.
+      const isUnknown = 'tags' in Object(body) && app.policy.inForce().status.source !== undefined;
+      await answerChange(app, ctx, (db, now) => changeKey(db, actor, id, body, now), { isUnknown });
     },
     deleteKey: async (ctx) => {
       const id = pathParameter(ctx, 'id');

@@ -1,4 +1,5 @@
 import { changeRehearsed } from '../../admin/rules/judged-change.ts';
+import { ApiError } from '../../domain/errors.ts';
 import type { RuleWidening } from '../../generated/types.ts';
 import { validator } from '../../lib/schemas.ts';
 import type { Database } from '../../store/db/database.ts';
@@ -48,23 +49,25 @@ export function wideningIn({ json }: Analysis): RuleWidening {
 
 /**
  * Makes a change and answers with it and with the access that it adds; with `failOnNewAccess` in the query one that adds any is
- * refused. @param work is done once to judge it, undone, and done again
+ * refused. @param work is done once to judge it, undone, and done again. `isUnknown`: it cannot be judged
  */
 export async function answerChange<Answer extends object>(
   { store, analyst }: Pick<ManagementContext, 'store' | 'analyst'>,
   ctx: RequestContext,
   work: (db: Database, now: number) => Answer,
-  status = 200,
+  { status = 200, isUnknown = false }: { readonly status?: number; readonly isUnknown?: boolean } = {},
 ): Promise<void> {
   const { organizationId } = actorOf(ctx);
   const failOnNewAccess = flag(ctx, 'failOnNewAccess');
   const made = await changeRehearsed({
     plan: async () => {
       const rehearsal = await store.write((db, now) => rehearse(db, organizationId, () => work(db, now)));
-      return { ...rehearsal, matters: changesAnything(rehearsal), failOnNewAccess };
+      return { ...rehearsal, matters: isUnknown || changesAnything(rehearsal), failOnNewAccess };
     },
-    judge: async ({ before, after }) =>
-      wideningIn(await analyst.analyse({ kind: 'rehearsed', organizationId, before, after })),
+    judge: async ({ before, after }) => {
+      if (isUnknown) throw new ApiError(503, 'not_judged', 'What a policy of your own makes of it is not known.');
+      return wideningIn(await analyst.analyse({ kind: 'rehearsed', organizationId, before, after }));
+    },
     write: (check) =>
       store.write((db, now) => {
         const widens = check(db);

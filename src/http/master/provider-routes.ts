@@ -39,7 +39,9 @@ export function providerKeyHandlers(app: ManagementContext) {
     },
     createProviderKey: async (ctx) => {
       const [actor, { body }] = [actorOf(ctx), ctx.state];
-      await answerChange(app, ctx, (db, now) => createProviderKey(db, actor, body, { now, ...world() }), 201);
+      await answerChange(app, ctx, (db, now) => createProviderKey(db, actor, body, { now, ...world() }), {
+        status: 201,
+      });
     },
     getProviderKey: async (ctx) => {
       answer(ctx, await store.read((db) => getProviderKey(db, actorOf(ctx), pathParameter(ctx, 'id'))));
@@ -67,7 +69,9 @@ export function customProviderHandlers(app: ManagementContext) {
     },
     createCustomProvider: async (ctx) => {
       const [actor, { body }] = [actorOf(ctx), ctx.state];
-      await answerChange(app, ctx, (db, now) => createCustomProvider(db, actor, body, { now, ...world }), 201);
+      await answerChange(app, ctx, (db, now) => createCustomProvider(db, actor, body, { now, ...world }), {
+        status: 201,
+      });
     },
     getCustomProvider: async (ctx) => {
       answer(ctx, await store.read((db) => getCustomProvider(db, actorOf(ctx), pathParameter(ctx, 'id'))));
@@ -94,7 +98,7 @@ export function customModelHandlers(app: ManagementContext) {
     },
     createCustomModel: async (ctx) => {
       const [actor, { body }] = [actorOf(ctx), ctx.state];
-      await answerChange(app, ctx, (db, now) => createCustomModel(db, actor, body, now), 201);
+      await answerChange(app, ctx, (db, now) => createCustomModel(db, actor, body, now), { status: 201 });
     },
     getCustomModel: async (ctx) => {
       answer(ctx, await store.read((db) => getCustomModel(db, actorOf(ctx), pathParameter(ctx, 'id'))));

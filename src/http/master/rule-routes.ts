@@ -168,7 +168,7 @@ export function tagSetHandlers(app: ManagementContext) {
     },
     createTagSet: async (ctx) => {
       const [actor, { body }] = [actorOf(ctx), ctx.state];
-      await answerChange(app, ctx, (db, now) => createTagSet(db, actor, body, { now, catalog }), 201);
+      await answerChange(app, ctx, (db, now) => createTagSet(db, actor, body, { now, catalog }), { status: 201 });
     },
     getTagSet: async (ctx) => {
       answer(ctx, await store.read((db) => getTagSet(db, actorOf(ctx), pathParameter(ctx, 'id'))));
