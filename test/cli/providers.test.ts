@@ -93,7 +93,7 @@ describe('the command line', () => {
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^LABEL {2}ID +PROVIDER +SECRET +PROJECT {2}STATUS {2}POSITION {2}BASE URL +PROJECT ID\nAcme {3}pkey_[0-9a-f]{32} {2}custom:acme {2}sk-f…6789 {2}all {6}active {2}1 {9}https:\/\/proxy\.example {2}all\n$/,
+      /^LABEL {2}ID +PROVIDER +SECRET +PROJECT {2}STATUS {2}POSITION {2}BASE URL +PROJECT ID\nAcme {3}pkey_[0-9a-f]{32} {2}custom:acme {2}sk-f…6789 {2}all {6}active {2}1 {9}https:\/\/proxy\.example {2}all\nNo new access\.\n$/,
     );
     expect(await secrets()).toEqual(['sk-from-a-file-0123456789']);
   });
@@ -120,9 +120,9 @@ describe('the command line', () => {
     );
     await run('custom-models', 'list', '--provider', 'acme');
     expect(tables).toEqual([
-      `NAME  ID${' '.repeat(37)}API        BASE URL                   CREDENTIAL   OWN FIELDS\nacme  prov  anthropic  https://models.example/v1  none needed  -\n`,
+      `NAME  ID${' '.repeat(37)}API        BASE URL                   CREDENTIAL   OWN FIELDS\nacme  prov  anthropic  https://models.example/v1  none needed  -\nNo new access.\n`,
       `NAME  ID${' '.repeat(37)}API        BASE URL                   CREDENTIAL\nacme  prov  anthropic  https://models.example/v1  none needed\n`,
-      `NAME        ID${' '.repeat(38)}INPUT $/M  OUTPUT $/M  CONTEXT  STATUS    SUPPORTS\nacme/org/m  model  -          0.79        131072   inactive  -\n`,
+      `NAME        ID${' '.repeat(38)}INPUT $/M  OUTPUT $/M  CONTEXT  STATUS    SUPPORTS\nacme/org/m  model  -          0.79        131072   inactive  -\nNo new access.\n`,
       `NAME        ID${' '.repeat(38)}INPUT $/M  OUTPUT $/M  CONTEXT  STATUS\nacme/org/m  model  -          0.79        131072   inactive\n`,
     ]);
     const { customProvider } = Object(
@@ -267,7 +267,9 @@ describe('the command line', () => {
     await portcullis.run('custom-models', 'update', 'acme/org/m', '--status', 'active');
     await portcullis.run('custom-models', 'add', 'acme', 'other');
     expect(await ids()).toEqual([4, 2, 2]);
-    expect((await portcullis.run('provider-keys', 'remove', 'B')).stdout).toMatch(/^Removed pkey_[0-9a-f]{32}\.\n$/);
+    expect((await portcullis.run('provider-keys', 'remove', 'B')).stdout).toMatch(
+      /^Removed pkey_[0-9a-f]{32}\.\nNo new access\.\n$/,
+    );
     expect((await portcullis.run('custom-models', 'delete', 'acme/other')).stdout).toMatch(/^Removed model_/);
     expect(await ids()).toEqual([3, 1, 2]);
     expect(jsonOf(await portcullis.run('custom-providers', 'remove', 'acme', '--json'))).toMatchObject({
