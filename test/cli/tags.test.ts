@@ -90,13 +90,13 @@ describe('tags of the organization’s own', () => {
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(
-        /^portcullis: The change is refused: it would newly permit acme\/org\/own for (?:[^,]+, ){2}[^,]+\.\n$/,
+        /^portcullis: The change is refused: it would newly permit acme\/org\/own for [^,]+, [^,]+\.\n$/,
       ),
     });
     expect((await cli.run('tags', 'list')).stdout).toBe('There are no tags of your own.\n');
     const set = await cli.run('tags', 'set', 'acme/*', 'region:eu');
-    expect(set.stdout).toMatch(/^3 accesses are new:$/m);
-    expect(set.stdout.match(/acme\/org\/own/g)).toHaveLength(3);
+    expect(set.stdout).toMatch(/^2 accesses are new:$/m);
+    expect(set.stdout.match(/acme\/org\/own/g)).toHaveLength(2);
     const removed = await cli.run('tags', 'remove', 'acme/*', '--fail-on-new-access', '--json');
     expect(Object(jsonOf(removed)).widens).toEqual({ count: 0, cells: [] });
   });
