@@ -215,12 +215,17 @@ export const runRehearsed = <Answer extends object>(
   { org, failOnNewAccess }: MustNotWiden & { readonly org?: string },
   work: (workspace: Workspace) => Answer,
   ...dispensable: readonly Dispensable[]
-): Promise<Answer & { readonly widens: RuleWidening | null }> => {
-  // Loaded only by a change, with the policy engine.
-  const judging = import('./policy/policy-world.ts');
-  return changeRehearsed({
-    plan: async () => (await judging).rehearseIn(env, org, work, failOnNewAccess === true, dispensable),
-    judge: async (change) => (await judging).judgeRehearsal(env, change),
+): Promise<Answer & { readonly widens: RuleWidening | null }> =>
+  changeRehearsed({
+    // Loaded only by a change, with the policy engine.
+    plan: async () => {
+      const { rehearseIn } = await import('./policy/policy-world.ts');
+      return rehearseIn(env, org, work, failOnNewAccess === true, dispensable);
+    },
+    judge: async (change) => {
+      const { judgeRehearsal } = await import('./policy/policy-world.ts');
+      return judgeRehearsal(env, change);
+    },
     write: (check) =>
       inWorkspace(
         env,
@@ -233,4 +238,3 @@ export const runRehearsed = <Answer extends object>(
         ...dispensable,
       ),
   });
-};

@@ -57,7 +57,7 @@ export function comparedWorlds(world: World, { before, after }: Pick<Rehearsal, 
 }
 
 /** Where the same holders have the same rules, only what else differs is judged. @param before of one organization, as `after` */
-export function compareWorlds(before: World, after: World): ComparedWorlds {
+function compareWorlds(before: World, after: World): ComparedWorlds {
   const [organizationId = ''] = after.organizations.keys();
   const all = compareMappings(before, after, organizationId);
   return { before, after, mappings: haveSameRules(before, after) ? onlyChanged(before, after, all) : all };
