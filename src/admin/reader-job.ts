@@ -16,7 +16,7 @@ import {
   listRefusedRequests,
 } from './log/log-view.ts';
 import type { UsageQuestion } from './usage/usage-query.ts';
-import { reportedUsage } from './usage/usage-report.ts';
+import { readReportedUsage } from './usage/usage-report.ts';
 
 /** Start data of the thread that reads the database for the log, for usage reports and for what follows calls. */
 export interface ReaderData {
@@ -33,7 +33,7 @@ export function startJob({ databasePath, decisionFile }: ReaderData) {
   return databaseJob((question: ReaderQuestion): object => {
     switch (question.what) {
       case 'usage':
-        return reportedUsage(db, question.request);
+        return readReportedUsage(db, question.request);
       case 'block':
         return { block: nextBlock(db) };
       case 'reports':

@@ -166,6 +166,12 @@ describe('the sentence', () => {
       'pricing constraint exceeded: input price above 1.5 USD per million tokens and pricing type paid are denied by rule k1.',
     ],
     [
+      'a price that nobody knows',
+      { key: [pricingRule('k1', 'deny', { maxOutputPrice: '80' })] },
+      { candidates: [{ id: 'a/b', names: ['b'], provider_names: ['a'], free: false, input_price: 2_500_000 }] },
+      'pricing constraint exceeded: output price unknown is denied by rule k1.',
+    ],
+    [
       'prices that are not allowed',
       { key: [pricingRule('k1', 'allow', { maxOutputPrice: '3.999999' })] },
       { candidates: [{ id: 'a/b', names: ['b'], provider_names: ['a'], free: false, input_price: 2_500_000 }] },

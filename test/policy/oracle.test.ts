@@ -235,7 +235,7 @@ describe('violations', () => {
         effect: 'deny',
         candidate: FREE.id,
         ruleIds: [deny.id],
-        values: ['maxInputPrice=1000000', 'maxOutputPrice=20000000', 'pricingType=free'],
+        values: ['inputPrice=unknown', 'outputPrice=unknown', 'pricingType=free'],
       },
       {
         scope: 'key',

@@ -205,16 +205,20 @@ function priceConditions(value: StoredPricingValue, candidate: PolicyCandidate) 
     const holds = (value.pricingType === 'free') === candidate.free;
     conditions.push({ text: `pricingType=${value.pricingType}`, holds, trips: holds });
   }
-  const addMaximum = (name: string, maximum: string | undefined, price: number | undefined) => {
+  const addMaximum = (name: 'input' | 'output', maximum: string | undefined, price: number | undefined) => {
     if (maximum === undefined) return;
     // "Equal to the maximum passes." "An unknown price satisfies no allow maximum and trips every deny maximum."
     const holds = price !== undefined && BigInt(price) <= picoPerToken(maximum);
-    conditions.push({ text: `${name}=${picoPerToken(maximum)}`, holds, trips: !holds });
+    // "The reason is then that the price is unknown, and not that it lies above the maximum."
+    const text = price === undefined ? `${name}Price=unknown` : `max${capital(name)}Price=${picoPerToken(maximum)}`;
+    conditions.push({ text, holds, trips: !holds });
   };
-  addMaximum('maxInputPrice', value.maxInputPrice, candidate.input_price);
-  addMaximum('maxOutputPrice', value.maxOutputPrice, candidate.output_price);
+  addMaximum('input', value.maxInputPrice, candidate.input_price);
+  addMaximum('output', value.maxOutputPrice, candidate.output_price);
   return conditions;
 }
+
+const capital = (word: string): string => `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 
 /** "USD per million tokens, decimal strings [...] inside the policy integer pico-dollars per token." */
 export function picoPerToken(usdPerMillion: string): bigint {

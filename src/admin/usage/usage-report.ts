@@ -185,7 +185,7 @@ export const usageCsv = ({ usage: { rows } }: UsageReport): string =>
   line(COLUMNS) + rows.map((row) => line(COLUMNS.map((column) => cellOf(row, column)))).join('');
 
 /** A page of the report in the format that was asked for. Not for the serving thread. @throws as `usageReport` */
-export function reportedUsage(db: Database, request: UsageRequest): ReportedUsage {
+export function readReportedUsage(db: Database, request: UsageRequest): ReportedUsage {
   const report = usageReport(db, request);
   const text = request.format === 'csv' ? usageCsv(report) : JSON.stringify(report);
   return { bytes: new TextEncoder().encode(text), nextCursor: report.nextCursor };

@@ -75,14 +75,19 @@ _within(condition, maximum, prices) if prices[0] <= condition[maximum]
 _tripped(condition, offer) := array.concat(
 	[concat("", ["pricingType=", offer.type]) | condition.pricing_type == offer.type],
 	array.concat(
-		_exceeded(condition, "max_input_price", "maxInputPrice=", offer.input),
-		_exceeded(condition, "max_output_price", "maxOutputPrice=", offer.output),
+		_exceeded(condition, "max_input_price", {"maximum": "maxInputPrice=", "price": "inputPrice="}, offer.input),
+		_exceeded(condition, "max_output_price", {"maximum": "maxOutputPrice=", "price": "outputPrice="}, offer.output),
 	),
 )
 
-_exceeded(condition, maximum, label, prices) := [concat("", [label, json.marshal(condition[maximum])]) |
+_exceeded(condition, maximum, labels, prices) := [_reason(condition[maximum], labels, prices) |
 	not _within(condition, maximum, prices)
 ]
+
+# A price that is unknown is the reason itself: nobody knows that it lies above the maximum.
+_reason(_, labels, []) := concat("", [labels.price, _price([])])
+
+_reason(maximum, labels, [_]) := concat("", [labels.maximum, json.marshal(maximum)])
 
 _offered(offer) := [
 	concat("", ["pricingType=", offer.type]),

@@ -48,9 +48,9 @@ deny_cases := {
 	"output above": {"candidate": "paid", "when": {"max_output_price": 7999999}, "trips": ["maxOutputPrice=7999999"]},
 	"nothing": {"candidate": "free", "when": both(0, 0), "trips": []},
 	"above nothing": {"candidate": "paid", "when": both(0, 0), "trips": ["maxInputPrice=0", "maxOutputPrice=0"]},
-	"unknown": {"candidate": "unknown", "when": both(9, 9), "trips": ["maxInputPrice=9", "maxOutputPrice=9"]},
-	"malformed": {"candidate": "malformed", "when": both(9, 9), "trips": ["maxInputPrice=9", "maxOutputPrice=9"]},
-	"flag is no price": {"candidate": "flagged free", "when": {"max_input_price": 9}, "trips": ["maxInputPrice=9"]},
+	"unknown": {"candidate": "unknown", "when": both(9, 9), "trips": ["inputPrice=unknown", "outputPrice=unknown"]},
+	"malformed": {"candidate": "malformed", "when": both(9, 9), "trips": ["inputPrice=unknown", "outputPrice=unknown"]},
+	"flag is no price": {"candidate": "flagged free", "when": {"max_input_price": 9}, "trips": ["inputPrice=unknown"]},
 	"large numbers": {
 		"candidate": "dear",
 		"when": both(8999999999997, 9000000000000),
