@@ -104,6 +104,8 @@ export function seedTenants(db: Database): MasterTokens {
     organizationId: ID.otherOrganization,
     projectId: ID.otherProject,
   });
+  // So that the audit log begins with what a test does.
+  db.stateWatch?.take();
   return tokens;
 }
 
@@ -132,7 +134,7 @@ function addKey(db: Database, id: string, key: Partial<NewKey> & { createdBy: st
 /** A database in memory with both organizations. */
 export function seededDatabase(): Database {
   const db = openDatabase(':memory:', { create: true, auditKey });
-  seedTenants(db);
+  db.transaction(() => seedTenants(db));
   return db;
 }
 

@@ -1,7 +1,8 @@
 import { userInfo } from 'node:os';
 import { notFound, permissionDenied } from '../../domain/errors.ts';
 import { plainText } from '../../lib/text.ts';
-import { appendAuditEntry, type NewAuditEntry } from '../../store/audit/audit-entries.ts';
+import { appendAuditEntry } from '../../store/audit/audit-entries.ts';
+import type { NewAuditEntry } from '../../store/db/audit-chain.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { Role } from '../../store/db/tables.ts';
 import type { MasterKeyCredential } from '../../store/tenants/master-key-records.ts';

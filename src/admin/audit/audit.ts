@@ -3,6 +3,7 @@ import { checkRange, formatTime, parseTime, parseTimeEnd } from '../../domain/ti
 import type { AuditList, AuditRecord } from '../../generated/types.ts';
 import { entryOf } from '../../lib/text.ts';
 import * as store from '../../store/audit/audit-entries.ts';
+import type { AuditEntryRecord } from '../../store/db/audit-chain.ts';
 import type { Database } from '../../store/db/database.ts';
 import type { PageRequest } from '../../store/db/records.ts';
 import { findNames } from '../../store/tenants/tenants.ts';
@@ -56,7 +57,7 @@ function targetName(state: State): string | null {
 }
 
 /** @param names of master keys and members, by their ids */
-function view(entry: store.AuditEntryRecord, names: ReadonlyMap<string, string>): AuditRecord {
+function view(entry: AuditEntryRecord, names: ReadonlyMap<string, string>): AuditRecord {
   const { actorKind: kind, actorId, memberId } = entry;
   const [before, after] = [parsed(entry.beforeJson), parsed(entry.afterJson)];
   return {

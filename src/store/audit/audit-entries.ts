@@ -1,25 +1,19 @@
-import { createHmac } from 'node:crypto';
 import { sql } from 'kysely';
-import { newId } from '../../domain/id.ts';
+import { type AuditEntryRecord, appendToChain, type NewAuditEntry, sealEntry } from '../db/audit-chain.ts';
 import type { Database } from '../db/database.ts';
+
 import { decodeCursor, type Page, type PageRequest, toPage, unknownCursor } from '../db/records.ts';
 import { build } from '../db/sql.ts';
-import type { AuditTable, Row } from '../db/tables.ts';
-
-/** An entry as it stands in the chain; its JSON texts hold no secrets. */
-export type AuditEntryRecord = Row<AuditTable>;
-
-/** One management change. */
-export type NewAuditEntry = Omit<AuditEntryRecord, 'seq' | 'id' | 'createdAt' | 'stateJson' | 'hmac'>;
+import type { AuditTable } from '../db/tables.ts';
 
 /** Appends to the chain, in the caller's transaction. @throws Error when the database was opened without the audit key */
 export function appendAuditEntry(db: Database, entry: NewAuditEntry, now: number): void {
   const { auditKey } = db;
   if (auditKey === undefined) throw new Error('The database was opened without the audit key: nothing can be audited.');
   db.transaction(() => {
-    const last = db.get(build.selectFrom('audit').select(['seq', 'hmac']).orderBy('seq', 'desc').limit(1));
-    const row = { ...entry, seq: (last?.seq ?? 0) + 1, id: newId('aud'), createdAt: now, stateJson: null };
-    db.run(build.insertInto('audit').values({ ...row, hmac: sealEntry(row, last?.hmac, auditKey) }));
+    const touched = db.stateWatch?.take() ?? [];
+    const stateJson = touched.length === 0 ? null : JSON.stringify(touched);
+    appendToChain(db, auditKey, { ...entry, stateJson }, now);
   });
 }
 
@@ -126,32 +120,6 @@ export function describedAt(
       .orderBy('seq', 'desc')
       .limit(1),
   );
-}
-
-/**
- * The `hmac` of an entry: HMAC-SHA-256, in hex, of the `hmac` of the entry before it (none: empty), a line break, and the
- * entry's other columns as one JSON array in the order of the table; `stateJson` only where it is not null.
- */
-function sealEntry(entry: Omit<Row<AuditTable>, 'hmac'>, previous: string | undefined, key: Buffer): string {
-  const columns = [
-    entry.seq,
-    entry.id,
-    entry.organizationId,
-    entry.createdAt,
-    entry.actorKind,
-    entry.actorId,
-    entry.memberId,
-    entry.action,
-    entry.targetType,
-    entry.targetId,
-    entry.beforeJson,
-    entry.afterJson,
-    // A database of version 0.2.0 has no such column.
-    ...(typeof entry.stateJson === 'string' ? [entry.stateJson] : []),
-  ];
-  return createHmac('sha256', key)
-    .update(`${previous ?? ''}\n${JSON.stringify(columns)}`)
-    .digest('hex');
 }
 
 /**

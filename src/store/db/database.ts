@@ -6,9 +6,11 @@ import type { Compilable } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { startThread } from '../../lib/threads.ts';
 import { assertOurMigrations, MIGRATIONS, migrate, schemaVersion } from '../migrations/migrate.ts';
+import { appendToChain } from './audit-chain.ts';
 import { syncFolder } from './data-dir.ts';
 import { prepare } from './sql.ts';
 import { openFile } from './sqlite-file.ts';
+import { StateWatch, type TouchedRow } from './state-watch.ts';
 
 /** `normal`: what was acknowledged survives the death of the process. `full`: also the loss of power. */
 export type Durability = 'normal' | 'full';
@@ -28,6 +30,8 @@ export interface DatabaseOptions {
 export interface Database {
   readonly connection: BetterSqlite3.Database;
   readonly auditKey: Buffer | undefined;
+  /** Rows that the audit log seals and this connection has touched; undefined: it cannot write to the audit log. */
+  readonly stateWatch: StateWatch | undefined;
   all<R>(query: Compilable<R>): R[];
   get<R>(query: Compilable<R>): R | undefined;
   /** Number of rows changed. */
@@ -80,8 +84,14 @@ function assertUpToDate(connection: BetterSqlite3.Database, path: string): void 
   );
 }
 
+/** Called in the outermost transaction: before it is committed, and after it was undone. */
+interface TransactionEnds {
+  beforeCommit(): void;
+  undone(): void;
+}
+
 /** Transactions take the write lock at their begin, so that what they read cannot change before they write. */
-function transactions(connection: BetterSqlite3.Database): Database['transaction'] {
+function transactions(connection: BetterSqlite3.Database, ends: TransactionEnds): Database['transaction'] {
   const begin = connection.prepare('BEGIN IMMEDIATE');
   const commit = connection.prepare('COMMIT');
   const rollback = connection.prepare('ROLLBACK');
@@ -90,15 +100,29 @@ function transactions(connection: BetterSqlite3.Database): Database['transaction
     begin.run();
     try {
       const result = work();
+      ends.beforeCommit();
       commit.run();
       return result;
     } catch (error) {
       // SQLite has already rolled back by itself after some errors (disk full).
       if (connection.inTransaction) rollback.run();
+      ends.undone();
       throw error;
     }
   };
 }
+
+/** Entries about rows that no management change names. */
+const byJob = {
+  organizationId: '',
+  actorKind: 'job',
+  actorId: 'seal_state',
+  memberId: null,
+  targetType: 'state',
+  targetId: 'state',
+  beforeJson: null,
+  afterJson: null,
+} as const;
 
 /** Opens the SQLite file at `path`; throws when it is missing, of another schema version, or cannot be opened. */
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
@@ -111,13 +135,33 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
     connection.close();
     throw error;
   }
-  const transaction = transactions(connection);
-  return {
-    connection,
-    auditKey: options.auditKey,
+  const { auditKey } = options;
+  const queries: Pick<Database, 'all' | 'get' | 'run'> = {
     all: (query) => prepare(connection, query.compile()).all({}),
     get: (query) => prepare(connection, query.compile()).get({}),
     run: (query) => prepare(connection, query.compile()).run({}),
+  };
+  const stateWatch = auditKey === undefined || options.readonly === true ? undefined : new StateWatch(connection);
+  const sealRest = (action: 'state.begin' | 'state.change', touched: readonly TouchedRow[]): void => {
+    if (auditKey === undefined || touched.length === 0) return;
+    appendToChain(queries, auditKey, { ...byJob, action, stateJson: JSON.stringify(touched) }, Date.now());
+  };
+  const transaction = transactions(connection, {
+    beforeCommit: () => {
+      if (stateWatch?.isTouched) sealRest('state.change', stateWatch.take());
+    },
+    undone: () => stateWatch?.forget(),
+  });
+  if (stateWatch !== undefined && options.create === true) {
+    transaction(() => {
+      for (const rows of stateWatch.unsealed()) sealRest('state.begin', rows);
+    });
+  }
+  return {
+    connection,
+    auditKey,
+    stateWatch,
+    ...queries,
     transaction,
     snapshot: (work) => (connection.inTransaction ? work() : connection.transaction(work).deferred()),
     close: () => connection.close(),

@@ -1,5 +1,7 @@
-import { type AuditEntryRecord, type ChainVerdict, verifyAuditChain } from '../audit/audit-entries.ts';
+import { type ChainVerdict, verifyAuditChain } from '../audit/audit-entries.ts';
+import type { AuditEntryRecord } from '../db/audit-chain.ts';
 import type { Database } from '../db/database.ts';
+import { stateDigests, type TouchedRow } from '../db/state-watch.ts';
 import type { SealedBlock } from './call-seals.ts';
 import { type HistoryFault, verifyCalls } from './verify-calls.ts';
 
@@ -27,7 +29,8 @@ export const verifyHistory = (
     const chain = verifyAuditChain(db, key, noted, progress, (entry) => log.read(entry));
     if (chain.fault !== undefined) return { ...chain, faults: [], blocks: log.blocks.length, unsealed: 0 };
     const calls = verifyCalls(db, log, progress);
-    return { ...chain, faults: calls.faults, blocks: log.blocks.length, unsealed: calls.unsealed };
+    const faults = [...log.state.faults(db), ...calls.faults];
+    return { ...chain, faults, blocks: log.blocks.length, unsealed: calls.unsealed };
   });
 
 /** What the entries of the audit log seal. */
@@ -35,13 +38,55 @@ class SealedLog {
   readonly blocks: SealedBlock[] = [];
   forgotten = -1;
   isFromStart = true;
+  readonly state = new SealedState();
 
-  read({ action, afterJson }: AuditEntryRecord): void {
+  read({ action, afterJson, stateJson }: AuditEntryRecord): void {
+    if (stateJson !== null) this.state.read(JSON.parse(stateJson));
     if (action === 'calls.seal') this.blocks.push(JSON.parse(afterJson ?? ''));
     if (action === 'calls.forget') {
       const { last }: { readonly last: number } = JSON.parse(afterJson ?? '');
       this.forgotten = last;
     }
     if (action === 'state.begin') this.isFromStart = false;
+  }
+}
+
+/** Rules, groups, tags, keys and limits as the entries of the audit log imply them. */
+class SealedState {
+  readonly #digests = new Map<string, string>();
+  readonly #faults = new Map<string, HistoryFault>();
+  #isSealed = false;
+
+  /** A change found the row as the one before left it, or somebody else had changed it in between. */
+  read(rows: readonly TouchedRow[]): void {
+    this.#isSealed = true;
+    for (const [table, key, before, after] of rows) {
+      const place = `${table} ${key}`;
+      this.#compare(table, key, this.#digests.get(place) ?? null, before);
+      if (after === null) this.#digests.delete(place);
+      else this.#digests.set(place, after);
+    }
+  }
+
+  faults(db: Database): HistoryFault[] {
+    // A database of an earlier version is sealed by the next start.
+    if (!this.#isSealed) return [];
+    const missing = new Map(this.#digests);
+    for (const { table, key, digest } of stateDigests(db.connection)) {
+      const place = `${table} ${key}`;
+      this.#compare(table, key, this.#digests.get(place) ?? null, digest);
+      missing.delete(place);
+    }
+    for (const [place, digest] of missing) {
+      const end = place.indexOf(' ');
+      this.#compare(place.slice(0, end), place.slice(end + 1), digest, null);
+    }
+    return [...this.#faults.values()];
+  }
+
+  #compare(table: string, row: string, expected: string | null, found: string | null): void {
+    if (expected === found) return;
+    const kind = expected === null ? 'inserted' : found === null ? 'deleted' : 'edited';
+    this.#faults.set(`${table} ${row}`, { kind, table, row, block: null });
   }
 }

@@ -410,7 +410,7 @@ function writers(): string[] {
     .map((name) => readFileSync(path.join(folder, name), 'utf8'));
   const pattern = /export (?:async )?(?:function|const) (\w+)(?: = )?(?:<[^>]*>)?\(\s*db: Database/g;
   const names = sources.flatMap((source) => [...source.matchAll(pattern)].map(([, name = '']) => name));
-  return names.filter((name) => !/^(get|list|view|check|read|ownerOfNewKey$|usageReport$)/.test(name));
+  return names.filter((name) => !/^(get|list|view|check|read|ownerOfNewKey$|usageReport$|reportedUsage$)/.test(name));
 }
 
 const allEntries = (db: Database) => db.all(build.selectFrom('audit').selectAll().orderBy('seq'));
@@ -419,7 +419,7 @@ const allEntries = (db: Database) => db.all(build.selectFrom('audit').selectAll(
 function written({ given, write }: Write, db: Database) {
   const id = given?.(db) ?? '';
   const before = allEntries(db).length;
-  const result = write(db, id);
+  const result = db.transaction(() => write(db, id));
   return { result, entries: allEntries(db).slice(before) };
 }
 

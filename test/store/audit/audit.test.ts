@@ -3,9 +3,9 @@ import {
   appendAuditEntry,
   type ChainVerdict,
   listAuditEntries,
-  type NewAuditEntry,
   verifyAuditChain,
 } from '../../../src/store/audit/audit-entries.ts';
+import type { NewAuditEntry } from '../../../src/store/db/audit-chain.ts';
 import { type Database, openDatabase } from '../../../src/store/db/database.ts';
 import { build } from '../../../src/store/db/sql.ts';
 
