@@ -180,7 +180,10 @@ describe('portcullis policy test', () => {
   it('fails with 1 when too little is covered, by the thresholds that are asked for', async () => {
     write('a.yaml', fixture('Paid').replace('rules: {', 'rules: { idle: { deny_providers: [nobody] },'));
     const all = await test('a.yaml', '--coverage');
-    expect([all.code, lastLine(all)]).toEqual([1, 'portcullis: Fewer than 100 % of the rules are covered.']);
+    expect([all.code, lastLine(all)]).toEqual([
+      1,
+      'portcullis: Fewer than 100 % of the rules are covered. Fewer than 100 % of the rule types by scope are covered.',
+    ]);
     expect(all.stdout).toContain('not covered: idle (key First gateway key, deny_providers)  a.yaml:4:');
     const half = await test('a.yaml', '--coverage', '--threshold', '50');
     expect([half.code, lastLine(half)]).toEqual([
