@@ -1,3 +1,4 @@
+import { createHeadWriter } from './admin/audit/audit-head.ts';
 import { startExpiringKeys } from './admin/keys/keys.ts';
 import { checkDecisionFile } from './admin/log/decision-file.ts';
 import { startFollowingCalls } from './admin/log/follow-calls.ts';
@@ -26,6 +27,7 @@ import { sharpFault } from './lib/sharp.ts';
 import type { PrepareMcp } from './mcp/mcp-server.ts';
 import { REFUSAL_CODES } from './policy/archive/read-archive.ts';
 import { startSandbox } from './providers/sandbox/sandbox.ts';
+import { readChainHead } from './store/audit/audit-entries.ts';
 import { assertSecretsFit, beginDatabase, checkDataDir } from './store/backup/check-data-dir.ts';
 import { noteServed, servedRecord } from './store/bundles/served-record.ts';
 import { createDataDir, databasePath, hasDatabase, lockDataDir } from './store/db/data-dir.ts';
@@ -168,7 +170,11 @@ async function build(
     },
     closers,
   );
-  closers.add(startFollowingCalls({ reader, hasDecisionFile: decisionFile !== undefined, store, telemetry }));
+  const writeHead =
+    config.auditHeadFile === undefined ? undefined : createHeadWriter({ file: config.auditHeadFile, store, telemetry });
+  closers.add(
+    startFollowingCalls({ reader, hasDecisionFile: decisionFile !== undefined, writeHead, store, telemetry }),
+  );
   telemetry.watch({
     ...running,
     catalogDate: catalog.date,
@@ -181,6 +187,7 @@ async function build(
     cacheBytes: () => app.cache.bytes,
     restingTargets: () => app.health.resting(),
     queuedWrites: store.waitingWrites,
+    auditEntries: () => store.read((db) => readChainHead(db)?.seq ?? 0),
   });
   const listeners: FrontListener[] = [];
   // Both at once: while one finishes what runs, the other must not accept more.

@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { listAudit } from '../admin/audit/audit.ts';
+import { readHeadFile } from '../admin/audit/audit-head.ts';
 import { AUDIT_ACTIONS } from '../admin/audit/audit-trail.ts';
+import { readConfig } from '../config/config.ts';
 import type { AuditList, AuditRecord } from '../generated/types.ts';
 import { counted, entryOf } from '../lib/text.ts';
 import type { HistoryFault } from '../store/ledger/verify-calls.ts';
@@ -40,8 +43,10 @@ function parseLimit(text: string): number {
 }
 
 function parseHead(text: string): string {
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new InvalidArgumentError('It must be the 64 digits that verify printed.');
-  return text;
+  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  const inFile = existsSync(text) ? readHeadFile(text) : undefined;
+  if (inFile !== undefined) return inFile.hmac;
+  throw new InvalidArgumentError('It must be the 64 digits that verify printed, or a file that AUDIT_HEAD_FILE named.');
 }
 
 /** The newest entries that are asked for, page by page. */
@@ -56,6 +61,12 @@ function newest({ db, actor }: Workspace, { limit, action, target, from, to }: L
     if (nextCursor === null || entries.length === limit) return { entries, nextCursor };
     cursor = nextCursor;
   }
+}
+
+/** The head that was noted earlier: the one that is given, or else the one in the environment's file. */
+function notedHead(env: Environment, given: string | undefined): string | undefined {
+  const { auditHeadFile } = readConfig(env);
+  return given ?? (auditHeadFile === undefined ? undefined : readHeadFile(auditHeadFile)?.hmac);
 }
 
 async function verify(env: Environment, noted: string | undefined): Promise<HistoryVerdict> {
@@ -74,7 +85,7 @@ async function verify(env: Environment, noted: string | undefined): Promise<Hist
 
 const VERIFY_HELP = `
 The head is the last entry. Who notes it elsewhere, and gives it as --head the next time, also learns when entries were taken
-away at the end. The log is one chain over all organizations of the installation.`;
+away at the end, or all of them. A server with AUDIT_HEAD_FILE writes the head there itself. The log is one chain over all organizations of the installation.`;
 
 /** `portcullis audit …`. */
 export function auditCommands(program: Command, env: Environment): void {
@@ -98,11 +109,16 @@ export function auditCommands(program: Command, env: Environment): void {
     .description(
       'Verify every entry; at the first broken one, print it and exit with 1. Otherwise the head of the log is printed.',
     )
-    .addOption(new Option('--head <hmac>', 'a head that was noted earlier').argParser(parseHead))
+    .addOption(
+      new Option('--head <hmac>', 'a head that was noted earlier, or its file; default: AUDIT_HEAD_FILE').argParser(
+        parseHead,
+      ),
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', VERIFY_HELP)
     .action(async ({ head, json }: VerifyOptions) => {
-      showVerdict(await verify(env, head), head, json);
+      const noted = notedHead(env, head);
+      showVerdict(await verify(env, noted), noted, json);
     });
 }
 

@@ -67,6 +67,8 @@ export interface Config {
   readonly accessLog: string;
   /** Absolute; where decisions are written as they are made, and kept. Undefined: nowhere. */
   readonly decisionFile: { readonly path: string; readonly maxBytes: number; readonly kept: number } | undefined;
+  /** Absolute; where the head of the audit log is written. Undefined: nowhere. */
+  readonly auditHeadFile: string | undefined;
   readonly limits: {
     readonly bodyBytes: number;
     readonly depth: number;
@@ -178,6 +180,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>> = p
             maxBytes: Number(variables.DECISION_LOG_MAX_BYTES),
             kept: Number(variables.DECISION_LOG_KEPT_FILES),
           },
+    auditHeadFile: variables.AUDIT_HEAD_FILE === undefined ? undefined : path.resolve(variables.AUDIT_HEAD_FILE),
     limits: {
       bodyBytes: Number(variables.MAX_BODY_BYTES),
       depth: Number(variables.MAX_DEPTH),

@@ -2369,6 +2369,10 @@ export interface Environment {
    */
   DECISION_LOG_FILE?: string;
   /**
+   * File into which the server writes the head of the audit log, within five seconds of each change. Keep it, or copies of it, where nobody who can change the database can write: `audit verify` takes it and names a log that was shortened or emptied. Its folder must exist. Unset: none.
+   */
+  AUDIT_HEAD_FILE?: string;
+  /**
    * Size at which that file is put aside, as `<file>.1`, and another one is begun.
    */
   DECISION_LOG_MAX_BYTES: string;

@@ -76,6 +76,8 @@ interface ProductState {
   cacheEntries(): number;
   cacheBytes(): number;
   restingTargets(): number;
+  /** Number of the last entry of the audit log. */
+  auditEntries?(): Promise<number>;
 }
 
 /**
@@ -212,6 +214,7 @@ export const METRICS = {
   cacheEntries: gauge('cache_entries', 'Kept answers.'),
   cacheBytes: gauge('cache_bytes', 'Memory of cached answers.'),
   restingTargets: gauge('resting_targets', 'Mappings, each with one credential, that rest after failures.'),
+  auditEntries: gauge('audit_entries', 'Entries of the audit log, with those of jobs: it only grows.'),
   policyActivated: gauge('policy_activated_timestamp_seconds', 'When the policy in force was put in force.'),
   policyChecked: gauge(
     'policy_checked_timestamp_seconds',
@@ -310,6 +313,8 @@ function watch(watched: ProductState, registers: Registry[]): void {
   number(METRICS.cacheEntries, watched.cacheEntries);
   number(METRICS.cacheBytes, watched.cacheBytes);
   number(METRICS.restingTargets, watched.restingTargets);
+  const { auditEntries } = watched;
+  if (auditEntries !== undefined) watchGauge(METRICS.auditEntries, async (each) => each.set(await auditEntries()));
   const { policyTimes } = watched;
   if (policyTimes !== undefined) {
     number(METRICS.policyActivated, () => policyTimes().activatedAt / 1000);

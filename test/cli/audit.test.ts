@@ -1,6 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createHeadWriter } from '../../src/admin/audit/audit-head.ts';
 import { changeOrganization } from '../../src/admin/tenants/organizations.ts';
 import { type CommandLine, createCommandLine, jsonOf } from './command-line.ts';
 
@@ -150,6 +152,47 @@ describe('portcullis audit verify', () => {
     });
   });
 
+  it('finds by AUDIT_HEAD_FILE, which the server writes, that the log was shortened or emptied', async () => {
+    const file = path.join(portcullis.folder, 'head.json');
+    const warnings: unknown[] = [];
+    const telemetry = { warn: (...args: unknown[]) => void warnings.push(args) };
+    const writeHead = createHeadWriter({ file, store: portcullis.store, telemetry });
+    const verifyWithFile = () => portcullis.runWith({ AUDIT_HEAD_FILE: file }, 'audit', 'verify');
+    expect(await verifyWithFile()).toMatchObject({ code: 0 }); // There is no file yet.
+    await rename('New');
+    await writeHead();
+    const { head } = await verify();
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(head);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await rename('Newer');
+    expect([await verifyWithFile(), await verify('--head', file)]).toMatchObject([{ code: 0 }, { code: 0 }]);
+    await writeHead();
+    const kept = readFileSync(file, 'utf8');
+
+    await tamper('DELETE FROM audit');
+    expect(await verifyWithFile()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(
+        'the noted head is not in it, so that entries were taken away at the end: the log is empty',
+      ),
+    });
+    await rename('Newest');
+    await writeHead();
+    await writeHead();
+    expect(readFileSync(file, 'utf8')).toBe(kept);
+    expect(warnings).toEqual([
+      [
+        'the audit log does not hold the head in AUDIT_HEAD_FILE: entries were taken away; the file stays',
+        { file, seq: 8 },
+      ],
+    ]);
+    writeFileSync(file, 'something else');
+    expect(await verifyWithFile()).toMatchObject({
+      code: 1,
+      stderr: `portcullis: AUDIT_HEAD_FILE: ${file} does not hold the head of an audit log.\n`,
+    });
+  });
+
   it('holds nothing for true that was written under another key', async () => {
     const { folder } = portcullis;
     const file = `${folder}/secrets.json`;
@@ -163,6 +206,6 @@ describe('portcullis audit verify', () => {
 
   it('wants a whole head', async () => {
     const { code, stderr } = await portcullis.run('audit', 'verify', '--head', 'abc');
-    expect([code, stderr]).toEqual([2, expect.stringContaining('It must be the 64 digits that verify printed.')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('It must be the 64 digits that verify printed')]);
   });
 });

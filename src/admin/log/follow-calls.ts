@@ -41,6 +41,8 @@ interface FollowingDeps {
   readonly reader: DatabaseThread;
   /** Whether decisions are written to a file. */
   readonly hasDecisionFile: boolean;
+  /** Writes the head of the audit log where it has moved; undefined: it is written nowhere. */
+  readonly writeHead: (() => Promise<void>) | undefined;
   readonly store: Pick<Store, 'read' | 'write'>;
   readonly telemetry: Pick<Telemetry, 'warn' | 'info' | 'reported' | 'decisionsFiled'>;
   /** Time between two looks for calls to index and to count, in ms. */
@@ -57,6 +59,7 @@ interface FollowingDeps {
 export function startFollowingCalls({
   reader,
   hasDecisionFile,
+  writeHead,
   store,
   telemetry,
   everyMs = 5000,
@@ -113,11 +116,14 @@ export function startFollowingCalls({
   }
 
   const onError = (error: unknown): void => telemetry.warn('calls were not followed', { error: errorText(error) });
+  const onHeadError = (error: unknown): void =>
+    telemetry.warn('AUDIT_HEAD_FILE cannot be written; it is tried again', { error: errorText(error) });
   const jobs = [
     repeat(everyMs, onError, async (isStopped) => {
       await count(isStopped);
       await index(isStopped);
       await seal(isStopped);
+      await writeHead?.().catch(onHeadError);
     }),
     ...(hasDecisionFile ? [repeat(fileEveryMs, onError, writeFile)] : []),
   ];

@@ -134,10 +134,17 @@ export function isKeyOfChain(db: Pick<Database, 'all' | 'get'>, key: Buffer): bo
 }
 
 /** The last entry of a chain. Who notes it elsewhere will notice when entries at the end are taken away. */
-interface ChainHead {
+export interface ChainHead {
   readonly seq: number;
   readonly hmac: string;
 }
+
+export const readChainHead = (db: Pick<Database, 'get'>): ChainHead | undefined =>
+  db.get(build.selectFrom('audit').select(['seq', 'hmac']).orderBy('seq', 'desc').limit(1));
+
+/** Whether the entry of an earlier head is still where it was. */
+export const holdsHead = (db: Pick<Database, 'get'>, { seq, hmac }: ChainHead): boolean =>
+  db.get(build.selectFrom('audit').select('hmac').where('seq', '=', seq))?.hmac === hmac;
 
 /** Break in a chain: the place of the first entry that is missing or altered. */
 interface ChainFault {

@@ -21,7 +21,7 @@ function following({
   const data = { databasePath: path, decisionFile: undefined };
   const reader = new DatabaseThread({ job: 'readDatabase', data });
   onTestFinished(() => reader.close());
-  return startFollowingCalls({ reader, hasDecisionFile: false, ...deps, everyMs: 20 });
+  return startFollowingCalls({ reader, hasDecisionFile: false, writeHead: undefined, ...deps, everyMs: 20 });
 }
 
 test('whole blocks of calls are indexed, and the rest is left for later', async () => {

@@ -52,19 +52,23 @@ describe('the world of a database', () => {
 });
 
 describe('a document', () => {
-  it('is read back as the world that it was written of, but for the rule revision and what can be called', () => {
+  it('is read back as the world that it was written of, but for the rule revision, roles, playground keys and what can be called', () => {
     add({ kind: 'organization' }, denies('sandbox-paid'));
     add({ kind: 'member', member: ID.developer }, { ruleType: 'allow_pricing', ruleValue: { maxInputPrice: 2.5 } });
     const world = readWorld(db, installation);
     const organizations = [...world.organizations].map(
       ([id, each]) => [id, { ...each, ruleRevision: 0, providers: null }] as const,
     );
-    const keys = [...world.keys].map(([id, each]) => [id, { ...each, projectId: null }] as const);
+    const keys = [...world.keys].map(
+      ([id, { isPlayground: _, ...each }]) => [id, { ...each, projectId: null }] as const,
+    );
+    const members = [...world.members].map(([id, { role: _, ...each }]) => [id, each] as const);
     const content: unknown = JSON.parse(JSON.stringify(worldDocument(world)));
     expect(readWorldDocument(content, catalog)).toEqual({
       ...world,
       servedProviders: new Set(),
       organizations: new Map(organizations),
+      members: new Map(members),
       keys: new Map(keys),
     });
   });

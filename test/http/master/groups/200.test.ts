@@ -108,7 +108,7 @@ describe('what a change newly permits', () => {
     });
     const { text } = await server.request('DELETE', path);
     const holders = JSON.parse(text).widens.cells.map((cell: { holder: { id: string } }) => cell.holder.id);
-    expect(holders.toSorted()).toEqual([ID.developerKey, ID.playgroundKey, ID.developer].toSorted());
+    expect(holders.toSorted()).toEqual([ID.developerKey, ID.developer].toSorted());
   });
 
   it('is nothing where another group denies the same', async () => {

@@ -122,9 +122,9 @@ const deny = { ruleType: 'deny_models', ruleValue: { models: [PAID] } };
 /** Of each scope those who newly reach a mapping. */
 const SCOPES = [
   ['keys', [ID.ownerKey]],
-  ['members', [ID.developerKey, ID.playgroundKey, ID.developer]],
+  ['members', [ID.developerKey, ID.developer]],
   ['groups', [ID.ownerKey]],
-  ['organization', [ID.ownerKey, ID.developerKey, ID.playgroundKey, ID.owner, ID.admin, ID.developer]],
+  ['organization', [ID.ownerKey, ID.developerKey, ID.owner, ID.admin, ID.developer]],
 ] as const;
 
 async function pathOf(scope: (typeof SCOPES)[number][0]): Promise<string> {
