@@ -69,7 +69,7 @@ describe('portcullis groups', () => {
     expect(renamed.stdout.split('\n')[0]).toBe(`${id} (externals)`);
 
     const { stdout } = await groups('delete', 'externals');
-    expect(stdout).toContain(`Removed ${id}.\n3 accesses are new:\n`);
+    expect(stdout).toContain(`Removed ${id}.\n2 accesses are new:\n`);
     expect((await groups('list')).stdout).toBe('There are no groups.\n');
     expect((await groups('show', 'externals')).stderr).toBe(
       'portcullis: There is no group with the id or name "externals".\n',
