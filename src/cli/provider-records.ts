@@ -83,7 +83,7 @@ const CAPABILITIES = [
   { name: 'structured-outputs', field: 'structuredOutputs' },
 ] as const;
 
-/** All fields, from the list of those that hold; `none`: none of them. */
+/** Every capability: true if the comma list names it. `none` makes all false. @throws InvalidArgumentError for an unknown name */
 export function parseCapabilities(text: string): Record<string, boolean> {
   const wanted = text === 'none' ? [] : text.split(',').map((item) => item.trim());
   const unknown = wanted.find((item) => !CAPABILITIES.some(({ name }) => name === item));

@@ -253,7 +253,7 @@ export interface CallContext {
   onDecision(decisionId: string, policyRevision: string): void;
   /** Called when the decision denies, with the kind of the rules that did: `deny_models`. */
   onDenial(reason: string): void;
-  /** Called once the call has its row. */
+  /** Called with the id of the call before its row is written. */
   onCall(callId: string): void;
   /** Called before the answer is given, when the provider that gives it has left fields of the request out. */
   onDropped(fields: readonly string[]): void;

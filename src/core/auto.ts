@@ -114,8 +114,8 @@ export interface UnnamedModels {
 type NamedModels = Readonly<{ [Action in keyof UnnamedModels]: string | undefined }>;
 
 /**
- * Those that the operator names; else the cheapest of a provider that the operator has a credential for, since the sandbox only stands in
- * for one; else the sandbox's. One that is announced to end is not taken. @param now epoch ms
+ * The operator's models. Where none is named: the cheapest model of a provider with a credential, without those whose end is
+ * announced; else the sandbox's. @param now epoch ms
  */
 export function unnamedModels(
   { image, moderation }: NamedModels,

@@ -97,7 +97,7 @@ export interface ListScope {
   readonly facts?: PolicyFacts | undefined;
 }
 
-/** The input documents by which many mappings are judged, each for its action. */
+/** Input documents for many mappings: for each action, one for every `BATCH` mappings. */
 export function listInputs({ subjects, clientIp, facts }: ListScope, mappings: readonly Mapping[]): PolicyInput[] {
   const inputs: PolicyInput[] = [];
   for (const [action, ofAction] of Map.groupBy(mappings, actionOf)) {

@@ -102,7 +102,7 @@ export function relocated(error: ApiError, place: string): ApiError {
   return new ApiError(status, code, phrase(moved), { param: moved.pointer, fault: moved });
 }
 
-/** A field that is not known, or that nobody who could answer takes. @param param its JSON pointer */
+/** The 400 for a field that is unknown, or that no provider of the model accepts. @param param its JSON pointer */
 export const unsupportedParameter = (message: string, param: string): ApiError =>
   new ApiError(400, 'unsupported_parameter', message, { param });
 

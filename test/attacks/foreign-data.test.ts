@@ -448,7 +448,7 @@ describe('what is as it should be', () => {
     writeFileSync(`${databasePath(dataDir)}.new`, 'half a databa');
     writeFileSync(`${databasePath(dataDir)}.new-journal`, 'half a jour');
     await expectServed();
-    expect(readdirSync(dataDir).sort()).toEqual(['lock.sqlite', 'portcullis.sqlite', 'secrets.json']);
+    expect(readdirSync(dataDir).sort()).toEqual(['lock.sqlite', 'policy', 'portcullis.sqlite', 'secrets.json']);
   });
 
   it('other peppers and encryption keys fit as long as they include those that are needed', async () => {

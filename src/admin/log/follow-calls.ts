@@ -29,7 +29,7 @@ export interface FollowQuestion {
 
 const tooSlow = (): ApiError => new ApiError(504, 'report_timeout', `Following calls took longer than ${LIMIT_MS} ms.`);
 
-/** Undefined: there is nothing to do. */
+/** The answer to a `FollowQuestion`, in the field of its kind; the field is undefined if there is nothing to do. */
 interface FollowAnswer {
   readonly block?: IndexBlock | undefined;
   readonly reports?: ReportCounts | undefined;

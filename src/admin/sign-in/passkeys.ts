@@ -165,8 +165,8 @@ export function removePasskey(db: Database, person: Person, id: string, now: num
 }
 
 /**
- * Notes a verified use, and finds whose it is. @throws ApiError 401 when the member has left, or the passkey was used at the same time
- * with the same counter
+ * Records a verified use of a passkey and returns its member. @throws ApiError 401 if the member has left, or the counter has changed
+ * since it was read
  */
 export function notePasskeyUse(db: Database, passkey: store.PasskeyRecord, counter: number, now: number): MemberRecord {
   return db.transaction(() => {

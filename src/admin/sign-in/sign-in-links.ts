@@ -125,9 +125,8 @@ export interface FirstRun {
 const OWNER_EMAIL = 'owner@localhost';
 
 /**
- * Fills an empty database with an organization, a project, its owner with a link to sign in, a master key and a gateway key
- * (src/admin/README.md, "first run"); undefined, with nothing changed, when there is an organization already. Runs inside one
- * transaction of the caller's.
+ * Creates, in an empty database, an organization, a project, an owner with a sign-in link, a master key and a gateway key
+ * (src/admin/README.md, "first run"). Otherwise it changes nothing and returns undefined. The caller opens the transaction.
  */
 export function firstRun(db: Database, pepper: Pepper, now: number): FirstRun | undefined {
   if (!isEmpty(db)) return undefined;

@@ -15,7 +15,7 @@ import { notTakenByProvider, UpstreamError, unreadable } from './upstream-error.
  */
 export const ANSWER_BOUNDS: JsonBounds = { depth: 1000, values: 1_000_000, fields: 10_000 };
 
-/** A text up to here exceeds no bound that matters: one level takes two characters, and a field four. */
+/** Longest text that is not checked: a level takes two characters and a field four, so it exceeds no bound that matters. */
 const SHORT = 2 * ANSWER_BOUNDS.depth;
 
 /** A JSON object of which nothing is known yet. */

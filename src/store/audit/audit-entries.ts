@@ -165,8 +165,8 @@ const CHUNK = 1000;
 
 /**
  * Walks the whole chain of this installation in chunks, up to the first fault. Reads every row: not for the serving thread.
- * @param noted `hmac` of a head that was noted earlier. @param progress told after each chunk, in entries
- * @param onEntry told of each entry that is what was written
+ * @param noted `hmac` of an earlier head, to look for. @param progress called after each chunk with the entries verified and all of them
+ * @param onEntry called for each verified entry
  */
 export function verifyAuditChain(
   db: Database,

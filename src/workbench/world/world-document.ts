@@ -51,7 +51,7 @@ const documentRule = ({ id, ruleType, ruleValue, mode, description }: WorldRule)
 });
 
 /**
- * The world that a document holds. It says nothing of custom models and credentials: every mapping of the catalogue counts.
+ * Reads a world from a document. Documents have no custom models or credentials, so every mapping of the catalogue can be called.
  * @param content parsed JSON or YAML. @throws ApiError 400 whose `param` is the JSON pointer of the first fault
  */
 export function readWorldDocument(content: unknown, catalog: Catalog): World {
@@ -133,7 +133,7 @@ function addGroups({ id, groups = [] }: WorldDocumentOrganization, at: string, a
   }
 }
 
-/** The active rules, each checked as one that is written, and none twice. */
+/** Checks all rules as a write would, and returns the active ones. @throws ApiError 400 for an invalid rule, or an active id that comes twice */
 function readRules(rules: readonly WorldDocumentRule[] = [], at: string): WorldRule[] {
   const unique = new UniqueById<WorldRule>();
   for (const [index, { id, ...rule }] of rules.entries()) {
