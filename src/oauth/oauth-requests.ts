@@ -175,7 +175,7 @@ const UNCLEAR = /[\u0000-\u0020\u007f-\u009f\\]/;
  * Why codes are not sent to an address; undefined: they may be. Codes are not sent in clear, to what looks like another's address
  * (OAuth 2.1, section 2.3), or to schemes that anyone can claim or that a browser acts on.
  */
-const redirectFault = (uri: string): string | undefined =>
+export const redirectFault = (uri: string): string | undefined =>
   uriFault('redirect_uris', uri, (url) =>
     isOfWeb(url) || OWN_SCHEME.test(url.protocol)
       ? undefined

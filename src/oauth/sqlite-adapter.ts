@@ -17,6 +17,7 @@ import {
   UNUSED_CLIENT_MS,
 } from '../store/sign-in/oauth.ts';
 import type { Store } from '../store/store.ts';
+import { redirectFault } from './oauth-requests.ts';
 
 export interface AdapterDeps {
   readonly store: Pick<Store, 'read' | 'write'>;
@@ -85,7 +86,7 @@ export class SqliteAdapter implements Adapter {
   async find(id: string): Promise<AdapterPayload | undefined> {
     const item = await this.#find({ id: this.#idOf(id) });
     if (item === undefined) return undefined;
-    return this.#model === 'Client' ? item : { ...item, jti: id };
+    return this.#model === 'Client' ? usableClient(item) : { ...item, jti: id };
   }
 
   /** Sessions alone are looked for so, to compare them. */
@@ -186,6 +187,13 @@ export class SqliteAdapter implements Adapter {
     if (this.#model === 'Client') return now + UNUSED_CLIENT_MS;
     return expiresIn === undefined ? null : now + expiresIn * 1000;
   }
+}
+
+/** The client without the addresses that are refused now, however they came into the database. */
+function usableClient(client: AdapterPayload): AdapterPayload {
+  const { redirect_uris: uris } = client;
+  if (!Array.isArray(uris)) return client;
+  return { ...client, redirect_uris: uris.filter((uri) => redirectFault(String(uri)) === undefined) };
 }
 
 function toPayload(item: StoredItem | undefined): AdapterPayload | undefined {
