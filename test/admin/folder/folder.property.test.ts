@@ -111,12 +111,15 @@ function mappings(world: World) {
   return part.mappings;
 }
 
-/** `change holder mapping address` of each cell that flips, asked one by one. */
+/** `change holder mapping address` of each cell that flips, asked one by one, but of holders whom the line of their owner covers. */
 function flipsByForce(before: World, after: World): string[] {
   const addresses = addressesOf(before, after);
   const was = new Map(holdersOf(before).map((holder) => [holder.id, holder.subjects]));
+  const shown = new Set(
+    [...holdersOf(before), ...holdersOf(after)].flatMap(({ id, isCovered }) => (isCovered ? [] : id)),
+  );
   return holdersOf(after).flatMap(({ id, subjects }) =>
-    judges.mappings.flatMap((mapping) =>
+    (shown.has(id) ? judges.mappings : []).flatMap((mapping) =>
       addresses.flatMap((address) => {
         const [old, now] = [permits(was.get(id) ?? [], mapping, address), permits(subjects, mapping, address)];
         return old === now ? [] : `${now ? 'gained' : 'lost'} ${id} ${mapping.id} ${address}`;
