@@ -70,7 +70,9 @@ it('a credential reaches its provider, and no file, log or answer, nor a private
   second.child.kill('SIGTERM');
   const { stdout, stderr } = await second.ended;
 
-  const files = readdirSync(dataDir).map((name) => [name, readFileSync(path.join(dataDir, name))] as const);
+  const files = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter((each) => each.isFile())
+    .map(({ name, parentPath }) => [name, readFileSync(path.join(parentPath, name))] as const);
   expect(files.map(([name]) => name)).toEqual(expect.arrayContaining(['access.log', 'portcullis.sqlite']));
   const said = [...answers, ended.stdout, ended.stderr, stdout, stderr].map((text) => ['', Buffer.from(text)] as const);
   expect([...files, ...said].filter(([, bytes]) => bytes.includes(SECRET)).map(([name]) => name)).toEqual([]);

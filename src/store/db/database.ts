@@ -148,7 +148,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   };
   const transaction = transactions(connection, {
     beforeCommit: () => {
-      if (stateWatch?.isTouched) sealRest('state.change', stateWatch.take());
+      if (stateWatch !== undefined && stateWatch.touched.size > 0) sealRest('state.change', stateWatch.take());
     },
     undone: () => stateWatch?.forget(),
   });

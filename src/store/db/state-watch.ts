@@ -101,36 +101,33 @@ interface Touched {
  */
 export class StateWatch {
   readonly #connection: BetterSqlite3.Database;
-  readonly #touched = new Map<string, Touched>();
+  /** A field: a call asks for its size, and runs nothing here. */
+  readonly touched: Map<string, Touched> = new Map();
   readonly #selects = new Map<string, BetterSqlite3.Statement<[{ readonly key: string }], string>>();
 
   constructor(connection: BetterSqlite3.Database) {
     this.#connection = connection;
     connection.function('row_touched', (table: string, key: string, before: string | null) => {
       const place = `${table} ${key}`;
-      if (!this.#touched.has(place)) this.#touched.set(place, { table, key, before });
+      if (!this.touched.has(place)) this.touched.set(place, { table, key, before });
       return null;
     });
     connection.exec(TABLES.map((table) => this.#triggersOf(table)).join(''));
   }
 
-  get isTouched(): boolean {
-    return this.#touched.size > 0;
-  }
-
   /** Rows that were touched since the last time and are not as they were. */
   take(): TouchedRow[] {
-    const rows = [...this.#touched.values()].map(({ table, key, before }): TouchedRow => {
+    const rows = [...this.touched.values()].map(({ table, key, before }): TouchedRow => {
       const after = this.#selects.get(table)?.get({ key });
       return [table, key, before === null ? null : digestOf(before), after === undefined ? null : digestOf(after)];
     });
-    this.#touched.clear();
+    this.touched.clear();
     return rows.filter(([, , before, after]) => before !== after);
   }
 
   /** The transaction was undone. */
   forget(): void {
-    this.#touched.clear();
+    this.touched.clear();
   }
 
   /** All rows, if the audit log seals none yet: the database is of an earlier version. */
