@@ -30,20 +30,20 @@ export interface Workspace {
   /** Loaded when first asked for. */
   readonly encryptionKey: () => EncryptionKey;
   readonly catalog: () => Catalog;
-  /** What the server serves, by its record or this environment. Read when first asked for. */
+  /** Providers and models that the server serves, by its record or this environment; read when first asked for. */
   readonly served: (against?: 'env') => Served;
-  /** The same without who says so. */
+  /** The installation of `served`. */
   readonly installation: () => Installation;
 }
 
-/** What access is judged against. */
+/** The installation by which access is judged. */
 export interface Served {
   readonly installation: Installation;
   /** Null: the setting is unset. */
   readonly trustedProxies: Config['trustedProxies'];
   /** False: no server has said what it serves, and this environment names no provider. */
   readonly isKnown: boolean;
-  /** Who says so, as a line of output. */
+  /** A line of output that names the source. */
   readonly text: string;
 }
 
@@ -89,8 +89,8 @@ export const installationOf = (config: Config): Installation => ({
 });
 
 /**
- * What the server of the data directory serves: as its last start has recorded it, or as this environment says it where nothing is
- * recorded or `against` it is judged. @throws Error for a record that cannot be read
+ * Finds out what the server of the data directory serves: from the record of its last start, or from this environment if there is no
+ * record or `against` asks for it. @throws Error for a record that cannot be read
  */
 export function servedIn(config: Config, against?: 'env'): Served {
   const record = against === 'env' ? undefined : readServed(config.dataDir);

@@ -26,7 +26,7 @@ export interface FieldFault {
   readonly pointer: string;
   /** The field's value, quoted and shortened; empty: it is not repeated. */
   readonly quoted: string;
-  /** What the message says after the field and its value. */
+  /** The rest of the sentence, after the field and its value. */
   readonly predicate: string | ((wording: Wording) => string);
   /** `empty`: the field, or the request, has nothing in it; `unknown`: there is no such field. */
   readonly kind?: 'empty' | 'unknown' | undefined;
@@ -93,7 +93,7 @@ export const nullOr =
   ({ nothing }) =>
     `must be ${nothing} or ${what}`;
 
-/** The same error about a request of which its own is a part. @param place pointer of the part */
+/** An error about a part of a request, as an error about the whole. @param place pointer of the part */
 export function relocated(error: ApiError, place: string): ApiError {
   const { status, code, message, param, fault } = error;
   if (fault === undefined)

@@ -6,7 +6,7 @@ import { type ChainHead, holdsHead, readChainHead } from '../../store/audit/audi
 import type { Store } from '../../store/store.ts';
 import type { Telemetry } from '../../telemetry/telemetry.ts';
 
-/** The head of the audit log in a file of its own, so that whoever shortens the log is found out by it. */
+/** The head of the audit log in a file of its own, so that a shortened log can be detected. */
 interface HeadFileDeps {
   readonly file: string;
   readonly store: Pick<Store, 'read'>;

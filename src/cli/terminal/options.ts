@@ -124,7 +124,7 @@ export const wordList =
       return known;
     });
 
-/** What the server serves, where access is judged. */
+/** The option by which access is judged by this environment. */
 export const againstOption = (): Option =>
   new Option(
     '--against <what>',

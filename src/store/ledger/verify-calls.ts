@@ -16,7 +16,7 @@ export interface HistoryFault {
   readonly block: number | null;
 }
 
-/** Faults that are told; a table that is wholly gone would have one for each of its rows. */
+/** Most faults that are reported; a table that was emptied would have one for each of its rows. */
 const MOST_FAULTS = 1000;
 
 /** What the verified audit log says about calls. */

@@ -57,7 +57,7 @@ class SealedState {
   readonly #faults = new Map<string, HistoryFault>();
   #isSealed = false;
 
-  /** A change found the row as the one before left it, or somebody else had changed it in between. */
+  /** A change found the row as the one before left it, or someone had changed it in between. */
   read(rows: readonly TouchedRow[]): void {
     this.#isSealed = true;
     for (const [table, key, before, after] of rows) {
